@@ -1,0 +1,180 @@
+import type { Failure } from '../kernel/failure.js'
+import type { MessageKind } from '../kernel/message.js'
+import type { Problem } from '../kernel/problem.js'
+import type { AgentShape } from '../kernel/shape.js'
+import type { ActFn, AgentSpec, Handlers, Options } from './agent.js'
+import {
+  aFunction,
+  aRecord,
+  aSchema,
+  aText,
+  atLeastOne,
+  atLeastZero,
+  either,
+  type Kind,
+  noMsOrMore,
+  oneOf,
+  oneOrMore,
+  optionProblems,
+  shown,
+  someMs,
+} from './option-check.js'
+import { type Retry, retryShape } from './retry.js'
+import type { Schema } from './schema.js'
+import { toolDefinitionOf } from './tool.js'
+
+/** An agent's code and what the engine needs to execute its turns. */
+export interface AgentCode {
+  readonly name: string
+  /** null: a model. */
+  readonly act: ActFn | Handlers | null
+  readonly input?: Schema
+  readonly output?: Schema
+  readonly answer?: Schema
+  readonly retryIf?: (failure: Failure) => boolean
+  readonly options: Readonly<Options>
+}
+
+/** What became of one agent's spec. With problems, the rest is not to be used. */
+export interface CheckedAgent {
+  readonly code: AgentCode
+  readonly shape: AgentShape
+  readonly problems: readonly Problem[]
+}
+
+const messages: readonly MessageKind[] = ['request', 'merged', 'join', 'answer', 'expired', 'feedback']
+const handlerKinds: Readonly<Record<string, Kind>> = Object.fromEntries(messages.map((kind) => [kind, aFunction]))
+
+const specKinds: Readonly<Record<string, Kind>> = {
+  act: either(aFunction, aRecord),
+  input: aSchema,
+  output: aSchema,
+  answer: aSchema,
+  model: either(aText, aRecord),
+  instructions: either({ is: (value) => typeof value === 'string', words: 'a string' }, aFunction),
+  tools: aRecord,
+  memory: oneOf('turn', 'run', 'session'),
+  retry: aRecord,
+  timeoutMs: someMs,
+  concurrency: atLeastOne,
+  maxRejections: atLeastZero,
+  whenStopped: oneOf('fail', 'wait'),
+  breaker: aRecord,
+  compensate: aFunction,
+}
+
+const retryKinds: Readonly<Record<string, Kind>> = {
+  attempts: atLeastOne,
+  backoffMs: noMsOrMore,
+  factor: oneOrMore,
+  maxBackoffMs: noMsOrMore,
+  if: aFunction,
+}
+
+const breakerKinds: Readonly<Record<string, Kind>> = { failures: atLeastOne, probeMs: noMsOrMore }
+
+/** Checks what was given for one agent and makes its code and its shape. */
+export function checkAgent(name: string, spec: AgentSpec): CheckedAgent {
+  const where = `agents.${name}`
+  const problems = [
+    ...optionProblems(spec, specKinds, where),
+    ...retryProblems(spec['retry'], `${where}.retry`),
+    ...breakerProblems(spec['breaker'], `${where}.breaker`),
+    ...toolProblems(spec['tools'], `${where}.tools`),
+    ...handlerProblems(spec['act'], `${where}.act`),
+  ]
+  const { act, input, output, answer, ...rest } = spec as Options & {
+    act?: ActFn | Handlers
+    input?: Schema
+    output?: Schema
+    answer?: Schema
+  }
+  const retryIf = (rest.retry as Retry | undefined)?.if
+  const code: AgentCode = {
+    name,
+    act: typeof act === 'object' && act !== null ? boundHandlers(act) : (act ?? null),
+    ...(input === undefined ? {} : { input }),
+    ...(output === undefined ? {} : { output }),
+    ...(answer === undefined ? {} : { answer }),
+    ...(retryIf === undefined ? {} : { retryIf }),
+    options: frozenOptions(rest),
+  }
+  const shape: AgentShape = {
+    takes: takesOf(code.act),
+    maxRejections: rest.maxRejections ?? 2,
+    retry: retryShape(rest.retry),
+    timeoutMs: rest.timeoutMs ?? null,
+  }
+  return { code: Object.freeze(code), shape, problems }
+}
+
+/** What is wrong with the options of a retry. */
+export function retryProblems(retry: unknown, where: string): Problem[] {
+  return aRecord.is(retry) ? optionProblems(retry as AgentSpec, retryKinds, where) : []
+}
+
+function breakerProblems(breaker: unknown, where: string): Problem[] {
+  if (!aRecord.is(breaker)) return []
+  const given = breaker as AgentSpec
+  const missing = Object.keys(breakerKinds).filter((key) => given[key] === undefined)
+  return [
+    ...optionProblems(given, breakerKinds, where),
+    ...missing.map((key) => ({
+      code: 'BAD_OPTION',
+      where: `${where}.${key}`,
+      message: `a breaker needs \`${key}\`: { failures, probeMs }`,
+    })),
+  ]
+}
+
+function toolProblems(tools: unknown, where: string): Problem[] {
+  if (!aRecord.is(tools)) return []
+  return Object.entries(tools as AgentSpec)
+    .filter(([, tool]) => toolDefinitionOf(tool) === undefined)
+    .map(([name, tool]) => ({
+      code: 'BAD_OPTION',
+      where: `${where}.${name}`,
+      message: `make it with tool({ description, input, run }); this is ${shown(tool)}`,
+    }))
+}
+
+function handlerProblems(act: unknown, where: string): Problem[] {
+  if (!aRecord.is(act)) return []
+  const handlers = act as AgentSpec
+  // An instance of a class has fields of its own beside its handlers; in a plain object, what is no handler is a misspelt one.
+  const prototype: unknown = Object.getPrototypeOf(handlers)
+  const plain = prototype === Object.prototype || prototype === null
+  const known = Object.fromEntries(messages.map((kind) => [kind, handlers[kind]]))
+  const problems = optionProblems(plain ? handlers : known, handlerKinds, where)
+  if (handlers['request'] === undefined)
+    problems.push({
+      code: 'REQUEST_MISSING',
+      where: `${where}.request`,
+      message: 'handlers need a `request`: the turn that follows when the agent is called',
+    })
+  return problems
+}
+
+/** A function looks at its message itself and a model is told about it, so both take all; handlers take what they have. */
+function takesOf(act: ActFn | Handlers | null): readonly MessageKind[] {
+  if (typeof act !== 'object' || act === null) return messages
+  return messages.filter((kind) => kind === 'request' || act[kind] !== undefined)
+}
+
+/** A copy that later changes don't reach, and whose functions still find what they call `this`. */
+function boundHandlers(act: Handlers): Handlers {
+  const bound: Record<string, unknown> = {}
+  for (const kind of messages) {
+    const handler: unknown = act[kind]
+    if (typeof handler === 'function') bound[kind] = handler.bind(act)
+  }
+  return Object.freeze(bound) as unknown as Handlers
+}
+
+function frozenOptions(options: Options): Readonly<Options> {
+  const copy: Options = { ...options }
+  if (copy.retry !== undefined) copy.retry = Object.freeze({ ...copy.retry })
+  if (copy.tools !== undefined) copy.tools = Object.freeze({ ...copy.tools })
+  if (copy.breaker !== undefined) copy.breaker = Object.freeze({ ...copy.breaker })
+  return Object.freeze(copy)
+}

@@ -1,0 +1,423 @@
+import { toJson } from '../kernel/json.js'
+import { type Join, joinProblem, joinSpec, type Policy } from '../kernel/join.js'
+import type { Problem } from '../kernel/problem.js'
+import { limitProblems, nameProblem } from '../kernel/validate.js'
+import { type Agent, agentSpecOf } from './agent.js'
+import { retryProblems } from './agent-code.js'
+import { type Definition, type Graph, type GraphInternals, isDefinition, type StepCode, withInternals } from './definition.js'
+import { digestOf } from './digest.js'
+import { frozenJson } from './frozen-json.js'
+import type { GraphShape, OnError, StepShape } from './graph-shape.js'
+import { invalidDefinition } from './invalid-definition.js'
+import { type Limits, runLimits } from './limits.js'
+import type { Maybe } from './maybe.js'
+import { aFunction, aRecord, aSchema, aText, atLeastOne, type Kind, oneOf, optionProblems, shown, someMs, texts } from './option-check.js'
+import { type Retry, retryShape } from './retry.js'
+import type { Schema } from './schema.js'
+import { topology } from './topology.js'
+import { TuttiError } from './tutti-error.js'
+import type { Done, Work } from './work.js'
+
+/** What the types know of a step: its output, and whether it can be skipped. */
+interface Node<T = any, M extends boolean = boolean> {
+  out: T
+  maybe: M
+}
+type Deps<S, D extends PropertyKey, J> = {
+  readonly [K in D & keyof S]: S[K] extends Node<infer T, any> ? (J extends 'all' ? T : T | undefined) : never
+}
+type Settled<S> = { readonly [K in keyof S]: S[K] extends Node<infer T, infer M> ? (true extends M ? T | undefined : T) : never }
+type Falls<X> = X extends { fallback: infer V } ? V : X extends 'skip' ? undefined : never
+type OutOf<T, It, X> = [It] extends [never] ? T | (X extends { fallback: infer V } ? V : never) : readonly (T | Falls<X>)[]
+type CanSkip<S, D, W, X, It, J> = [W] extends [never]
+  ? X extends 'skip'
+    ? [It] extends [never]
+      ? true
+      : Upstream<S, D, J>
+    : Upstream<S, D, J>
+  : true
+type Upstream<S, D, J> = J extends 'all'
+  ? true extends (D extends keyof S ? (S[D] extends Node<any, infer M> ? M : never) : never)
+    ? true
+    : false
+  : false
+type Fresh<Id, S> = string extends keyof S ? unknown : Id extends keyof S ? `there is a step ${Id & string} already` : unknown
+type NeedsInput<CI> = [CI] extends [never] ? {} : undefined extends CI ? {} : { input: unknown }
+
+/** What a step's functions are given. */
+export type StepContext<In, Steps, It = never> = Work & { readonly input: In; readonly steps: Steps } & ([It] extends [never]
+    ? {}
+    : { readonly item: It; readonly index: number })
+
+interface StepBase<Ctx, D extends string, J, W, X, It> {
+  after?: readonly D[]
+  join?: J
+  when?: (ctx: Ctx) => Maybe<W>
+  each?: (ctx: Ctx) => Maybe<readonly It[]>
+  concurrency?: number
+  onError?: X
+  retry?: Retry
+  timeoutMs?: number
+}
+
+/** Collects steps; each call gives a new builder, so that one can be gone on with in several ways. */
+export interface GraphBuilder<In = unknown, S = {}, Raw = In> {
+  /** `run` is code, an agent or a whole definition; the latter two take their request from `input`. */
+  step<
+    const Id extends string,
+    T,
+    D extends keyof S & string = never,
+    It = never,
+    CI = never,
+    const J extends Join = 'all',
+    W extends boolean = never,
+    const X extends OnError = 'fail',
+  >(
+    id: Id & Fresh<Id, S>,
+    def: NeedsInput<CI> &
+      StepBase<StepContext<In, Deps<S, D, J>>, D, J, W, X, It> & {
+        input?: (ctx: StepContext<In, Deps<S, D, J>, It>) => Maybe<CI>
+        run: ((ctx: StepContext<In, Deps<S, D, J>, It>) => Maybe<T>) | Definition<CI, T> | Agent<string, CI, T>
+        compensate?: (done: Done<T>) => unknown
+      },
+  ): GraphBuilder<In, S & { [K in Id]: Node<OutOf<T, It, X>, CanSkip<S, D, W, X, It, J>> }, Raw>
+  /** Waits, durably, for a person. */
+  ask<const Id extends string, T, D extends keyof S & string = never>(
+    id: Id & Fresh<Id, S>,
+    def: {
+      after?: readonly D[]
+      question: (ctx: StepContext<In, Deps<S, D, 'all'>>) => unknown
+      schema: Schema<any, T>
+      timeoutMs?: number
+    },
+  ): GraphBuilder<In, S & { [K in Id]: Node<T, false> }, Raw>
+  /** Makes the definition, or throws INVALID_GRAPH with everything that is wrong with it. */
+  output(): Graph<Raw, Settled<S>, keyof S & string>
+  output<O>(result: (ctx: { readonly input: In; readonly steps: Settled<S> }) => O): Graph<Raw, O, keyof S & string>
+}
+
+/** What holds for a whole graph. */
+export interface GraphOptions<Raw = any, In = any> {
+  input?: Schema<Raw, In>
+  output?: Schema
+  limits?: Limits
+  concurrency?: number
+  stragglers?: 'wait' | 'cancel'
+  /** Steps that must not be skipped. */
+  required?: readonly string[]
+  version?: string
+  continues?: readonly string[]
+}
+
+/** Begins a graph: steps with what they depend on. */
+export function graph<Raw = unknown, In = Raw>(name: string, options?: GraphOptions<Raw, In>): GraphBuilder<In, {}, Raw> {
+  return builder({ name, options: options ?? {} }, null) as unknown as GraphBuilder<In, {}, Raw>
+}
+
+interface Head {
+  readonly name: unknown
+  readonly options: GraphOptions
+}
+
+/** The steps of a builder: a chain to the first one, so that adding a step costs the same however many there are. */
+interface Link {
+  readonly before: Link | null
+  readonly kind: 'step' | 'ask'
+  readonly id: unknown
+  readonly def: unknown
+}
+
+interface AnyBuilder {
+  step(id: unknown, def: unknown): AnyBuilder
+  ask(id: unknown, def: unknown): AnyBuilder
+  output(result?: unknown): Graph
+}
+
+function builder(head: Head, last: Link | null): AnyBuilder {
+  return Object.freeze({
+    step: (id: unknown, def: unknown) => builder(head, { before: last, kind: 'step', id, def }),
+    ask: (id: unknown, def: unknown) => builder(head, { before: last, kind: 'ask', id, def }),
+    output: (result?: unknown) => build(head, chain(last), result),
+  })
+}
+
+function chain(last: Link | null): Link[] {
+  const links: Link[] = []
+  for (let link = last; link !== null; link = link.before) links.push(link)
+  return links.reverse()
+}
+
+type Given = Readonly<Record<string, unknown>>
+
+const optionKinds: Readonly<Record<string, Kind>> = {
+  input: aSchema,
+  output: aSchema,
+  limits: aRecord,
+  concurrency: atLeastOne,
+  stragglers: oneOf('wait', 'cancel'),
+  required: texts,
+  version: aText,
+  continues: texts,
+}
+
+const aJoin: Kind = {
+  is: (value) =>
+    aRecord.is(value) ? isPolicy('policy' in (value as object) ? (value as { policy: unknown }).policy : value) : isPolicy(value),
+  words: "'all', 'any', 'majority', 'settled', { quorum }, { ratio } or { policy }",
+}
+const anOnError: Kind = {
+  is: (value) => ['fail', 'skip', 'pause'].includes(value as string) || (aRecord.is(value) && 'fallback' in (value as object)),
+  words: "'fail', 'skip', 'pause' or { fallback }",
+}
+const aRun: Kind = {
+  is: (value) => typeof value === 'function' || isDefinition(value) || agentSpecOf(value) !== undefined,
+  words: 'a function, a definition or an agent made by agent({ … })',
+}
+
+const stepKinds: Readonly<Record<string, Kind>> = {
+  after: texts,
+  join: aJoin,
+  when: aFunction,
+  each: aFunction,
+  concurrency: atLeastOne,
+  onError: anOnError,
+  retry: aRecord,
+  timeoutMs: someMs,
+  input: aFunction,
+  run: aRun,
+  compensate: aFunction,
+}
+const askKinds: Readonly<Record<string, Kind>> = { after: texts, question: aFunction, schema: aSchema, timeoutMs: someMs }
+
+function isPolicy(value: unknown): value is Policy {
+  if (!aRecord.is(value)) return ['all', 'any', 'majority', 'settled'].includes(value as string)
+  const keys = Object.keys(value as object)
+  return keys.length === 1 && (keys[0] === 'quorum' || keys[0] === 'ratio')
+}
+
+function build({ name, options }: Head, links: readonly Link[], result: unknown): Graph {
+  const given = options as Given
+  const steps = links.map(readStep)
+  const problems = [
+    ...(aText.is(name)
+      ? []
+      : [{ code: 'BAD_OPTION', where: 'name', message: `a graph needs a name: graph('release'), not ${shown(name)}` }]),
+    ...optionProblems(given, optionKinds, ''),
+    ...(aRecord.is(given['limits']) ? limitProblems(given['limits'] as Given) : []),
+    ...(result === undefined || aFunction.is(result)
+      ? []
+      : [{ code: 'BAD_OPTION', where: 'output', message: `output takes a function of { input, steps }, not ${shown(result)}` }]),
+    ...steps.flatMap((step) => step.problems),
+    ...orderProblems(steps.map((step) => step.shape)),
+    ...requiredProblems(given['required'], steps),
+  ]
+  if (problems.length > 0) throw invalidDefinition('graph', name, problems)
+
+  const data: Omit<GraphShape, 'digest'> = {
+    kind: 'graph',
+    name: name as string,
+    version: options.version ?? '1',
+    limits: runLimits(options.limits ?? {}),
+    stragglers: options.stragglers ?? 'wait',
+    concurrency: options.concurrency ?? null,
+    required: options.required ?? [],
+    steps: steps.map((step) => step.shape),
+  }
+  const shape = frozenJson<GraphShape>({ ...data, digest: digestOf(data) })
+  const internals: GraphInternals = {
+    kind: 'graph',
+    shape,
+    steps: Object.freeze(Object.fromEntries(steps.map((step) => [step.shape.id, step.code]))),
+    ...(options.input === undefined ? {} : { input: options.input }),
+    ...(options.output === undefined ? {} : { output: options.output }),
+    ...(result === undefined ? {} : { result: result as NonNullable<GraphInternals['result']> }),
+    limits: Object.freeze({ ...options.limits }),
+    continues: Object.freeze([...(options.continues ?? [])]),
+  }
+  return withInternals(
+    {
+      kind: 'graph' as const,
+      name: shape.name,
+      version: shape.version,
+      digest: shape.digest,
+      hints: frozenJson(steps.flatMap((step) => step.hints)),
+      steps: Object.freeze(shape.steps.map((step) => step.id)),
+    },
+    internals,
+  )
+}
+
+interface ReadStep {
+  readonly shape: StepShape
+  readonly code: StepCode
+  readonly problems: readonly Problem[]
+  readonly hints: readonly Problem[]
+}
+
+/** Checks one step and makes its data and its code; with problems, neither is to be used. */
+function readStep({ kind, id, def }: Link): ReadStep {
+  const where = `steps.${typeof id === 'string' ? id : '?'}`
+  const given = (aRecord.is(def) ? def : {}) as Given
+  const child = kind === 'step' ? childOf(given['run'], where) : null
+  const after = texts.is(given['after']) ? (given['after'] as readonly string[]) : []
+  const spec = joinSpec(aJoin.is(given['join']) ? (given['join'] as Join) : 'all')
+  const problems: Problem[] = [
+    ...[nameProblem(id)].filter((why) => why !== null).map((message) => ({ code: 'BAD_NAME', where, message })),
+    ...(aRecord.is(def) ? [] : [{ code: 'BAD_OPTION', where, message: `a step is { run, … }, not ${shown(def)}` }]),
+    ...optionProblems(given, kind === 'step' ? stepKinds : askKinds, where),
+    ...missingProblems(given, kind === 'step' ? ['run'] : ['question', 'schema'], where),
+    ...retryProblems(given['retry'], `${where}.retry`),
+    ...[joinProblem(spec, after.length)]
+      .filter((why) => why !== null)
+      .map((message) => ({ code: 'BAD_JOIN', where: `${where}.join`, message })),
+    ...fallbackProblems(given['onError'], `${where}.onError`),
+    ...(child?.problems ?? []),
+  ]
+  const shape: StepShape = {
+    id: String(id),
+    after,
+    join: spec,
+    kind: kind === 'ask' ? 'ask' : child === null ? 'run' : 'child',
+    hasWhen: given['when'] !== undefined,
+    hasEach: given['each'] !== undefined,
+    concurrency: (given['concurrency'] as number | undefined) ?? null,
+    onError: (given['onError'] as OnError | undefined) ?? 'fail',
+    retry: retryShape(given['retry'] as Retry | undefined),
+    timeoutMs: (given['timeoutMs'] as number | undefined) ?? null,
+    compensates: given['compensate'] !== undefined,
+  }
+  return { shape, code: codeOf(shape, given, child?.definition ?? null), problems, hints: stepHints(shape, given, where) }
+}
+
+/** The definition that a step runs: the one given, or `Start -> X -> End` around an agent. null: the step is code. */
+function childOf(run: unknown, where: string): { definition: Definition | null; problems: readonly Problem[] } | null {
+  if (isDefinition(run)) return { definition: run, problems: [] }
+  if (agentSpecOf(run) === undefined) return null
+  const { name, input, output } = run as Agent
+  try {
+    const around = { name, flows: [`Start -> ${name}`, `${name} -> End`], agents: [run as Agent] }
+    return {
+      definition: topology({ ...around, ...(input === undefined ? {} : { input }), ...(output === undefined ? {} : { output }) }),
+      problems: [],
+    }
+  } catch (error) {
+    if (!TuttiError.is(error, 'INVALID_TOPOLOGY')) throw error
+    return {
+      definition: null,
+      problems: (error.problems ?? []).map((problem) => ({ ...problem, where: `${where}.run, ${problem.where}` })),
+    }
+  }
+}
+
+function missingProblems(given: Given, needed: readonly string[], where: string): Problem[] {
+  return needed
+    .filter((key) => given[key] === undefined)
+    .map((key) => ({ code: 'BAD_OPTION', where: `${where}.${key}`, message: `this step needs a \`${key}\`` }))
+}
+
+function fallbackProblems(onError: unknown, where: string): Problem[] {
+  if (!aRecord.is(onError) || !('fallback' in (onError as object))) return []
+  const checked = toJson((onError as { fallback: unknown }).fallback)
+  if (!('problem' in checked)) return []
+  return [
+    {
+      code: 'BAD_OPTION',
+      where: `${where}.fallback`,
+      message: `a fallback is journaled, so it must be JSON: ${checked.path}: ${checked.problem}`,
+    },
+  ]
+}
+
+function codeOf(shape: StepShape, given: Given, child: Definition | null): StepCode {
+  const only = (from: string, to: string = from): Given => (given[from] === undefined ? {} : { [to]: given[from] })
+  const retryIf = (given['retry'] as Retry | undefined)?.if
+  const common = { id: shape.id, ...only('when'), ...only('each'), ...only('compensate'), ...(retryIf === undefined ? {} : { retryIf }) }
+  if (shape.kind === 'ask') return Object.freeze({ ...common, kind: 'ask', ...only('question'), ...only('schema') }) as StepCode
+  if (shape.kind === 'child') return Object.freeze({ ...common, kind: 'child', child, ...only('input') }) as unknown as StepCode
+  return Object.freeze({ ...common, kind: 'run', ...only('run') }) as StepCode
+}
+
+function stepHints(shape: StepShape, given: Given, where: string): Problem[] {
+  const hints: Problem[] = []
+  if (shape.concurrency !== null && !shape.hasEach)
+    hints.push({
+      code: 'CONCURRENCY_WITHOUT_EACH',
+      where: `${where}.concurrency`,
+      message: 'concurrency counts the items of `each`, and this step has none',
+    })
+  if (shape.kind === 'run' && given['input'] !== undefined)
+    hints.push({
+      code: 'INPUT_UNUSED',
+      where: `${where}.input`,
+      message: '`input` feeds an agent or a definition; this step is code and never sees it',
+    })
+  return hints
+}
+
+function requiredProblems(required: unknown, steps: readonly ReadStep[]): Problem[] {
+  if (!texts.is(required)) return []
+  const ids = new Set(steps.map((step) => step.shape.id))
+  return (required as readonly string[])
+    .filter((id) => !ids.has(id))
+    .map((id) => ({ code: 'UNKNOWN_STEP', where: 'required', message: `there is no step '${id}' that could be required` }))
+}
+
+/** Names that occur twice, dependencies that don't exist, and cycles. */
+function orderProblems(steps: readonly StepShape[]): Problem[] {
+  const problems: Problem[] = []
+  const byId = new Map<string, StepShape>()
+  for (const step of steps) {
+    if (byId.has(step.id))
+      problems.push({
+        code: 'DUPLICATE_STEP',
+        where: `steps.${step.id}`,
+        message: `there are two steps '${step.id}'; give each an id of its own`,
+      })
+    else byId.set(step.id, step)
+  }
+  for (const { id, after } of steps) {
+    for (const [index, dependency] of after.entries()) {
+      const where = `steps.${id}.after`
+      if (!byId.has(dependency))
+        problems.push({ code: 'UNKNOWN_STEP', where, message: `'${id}' comes after '${dependency}', but there is no such step` })
+      else if (after.indexOf(dependency) !== index)
+        problems.push({ code: 'DUPLICATE_DEPENDENCY', where, message: `'${id}' names '${dependency}' twice; drop one` })
+    }
+  }
+  return [...problems, ...cycleProblems(byId)]
+}
+
+/** Takes away what can run, step by step; what remains contains a cycle, which is told and taken away, until nothing remains. */
+function cycleProblems(byId: ReadonlyMap<string, StepShape>): Problem[] {
+  const problems: Problem[] = []
+  const left = new Set(byId.keys())
+  const waitsFor = new Map([...byId].map(([id, step]) => [id, new Set(step.after.filter((dependency) => byId.has(dependency)))]))
+  const feeds = new Map<string, string[]>()
+  for (const id of byId.keys()) feeds.set(id, [])
+  for (const [id, dependencies] of waitsFor) for (const dependency of dependencies) feeds.get(dependency)?.push(id)
+  const take = (ids: readonly string[]): void => {
+    const todo = [...ids]
+    for (let id = todo.pop(); id !== undefined; id = todo.pop()) {
+      if (!left.delete(id)) continue
+      for (const next of feeds.get(id) ?? []) {
+        const waits = waitsFor.get(next)
+        if (waits?.delete(id) === true && waits.size === 0) todo.push(next)
+      }
+    }
+  }
+  take([...left].filter((id) => waitsFor.get(id)?.size === 0))
+  for (let [id] = left; id !== undefined; [id] = left) {
+    const path: string[] = []
+    for (let at: string | undefined = id; at !== undefined && !path.includes(at); [at] = waitsFor.get(at) ?? []) path.unshift(at)
+    // The walk went against the arrows and stopped where it met itself again: what came before that is not on the cycle.
+    const [again] = waitsFor.get(path[0] as string) ?? []
+    const cycle = path.slice(0, path.indexOf(again as string) + 1)
+    problems.push({
+      code: 'CYCLE',
+      where: [...cycle.slice(-1), ...cycle].join(' -> '),
+      message: 'each of these steps comes after the one before it, so none could ever start; take one out of its `after`',
+    })
+    take(cycle)
+  }
+  return problems
+}

@@ -1,0 +1,27 @@
+import { defaultLimits, type RunLimits } from '../kernel/shape.js'
+
+/** What a run may use. Crossing one fails the run, not the branch that happened to cross it; `concurrency` only delays. */
+export interface Limits {
+  timeoutMs?: number
+  maxTurns?: number
+  maxTurnsPerBranch?: number
+  maxBranches?: number
+  maxDepth?: number
+  maxFanOut?: number
+  concurrency?: number
+  tokens?: number
+  costUsd?: number
+}
+
+/** The kernel's limits: those given, and `base` for the rest. */
+export function runLimits(given: Limits, base: RunLimits = defaultLimits): RunLimits {
+  return Object.freeze({
+    timeoutMs: given.timeoutMs ?? base.timeoutMs,
+    maxTurns: given.maxTurns ?? base.maxTurns,
+    maxTurnsPerBranch: given.maxTurnsPerBranch ?? base.maxTurnsPerBranch,
+    maxBranches: given.maxBranches ?? base.maxBranches,
+    maxDepth: given.maxDepth ?? base.maxDepth,
+    maxFanOut: given.maxFanOut ?? base.maxFanOut,
+    concurrency: given.concurrency ?? base.concurrency,
+  })
+}

@@ -1,0 +1,70 @@
+import type { Problem } from '../kernel/problem.js'
+
+/** What an option must be: a test, and the words for it. */
+export interface Kind {
+  readonly is: (value: unknown) => boolean
+  readonly words: string
+}
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const isNumber = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)
+const isText = (value: unknown): boolean => typeof value === 'string' && value !== ''
+const isWhole = (value: unknown, least: number): boolean => Number.isSafeInteger(value) && (value as number) >= least
+
+export const aFunction: Kind = { is: (value) => typeof value === 'function', words: 'a function' }
+export const aRecord: Kind = { is: isRecord, words: 'an object' }
+export const aText: Kind = { is: isText, words: 'a string that is not empty' }
+export const aList: Kind = { is: Array.isArray, words: 'a list' }
+export const texts: Kind = { is: (value) => Array.isArray(value) && value.every(isText), words: 'a list of strings' }
+export const atLeastOne: Kind = { is: (value) => isWhole(value, 1), words: 'a whole number of at least 1' }
+export const atLeastZero: Kind = { is: (value) => isWhole(value, 0), words: 'a whole number of at least 0' }
+export const someMs: Kind = { is: (value) => isNumber(value) && value > 0, words: 'a number of milliseconds above 0' }
+export const noMsOrMore: Kind = { is: (value) => isNumber(value) && value >= 0, words: 'a number of milliseconds of at least 0' }
+export const oneOrMore: Kind = { is: (value) => isNumber(value) && value >= 1, words: 'a number of at least 1' }
+/** Some libraries' schemas are functions, so only the Standard Schema mark counts. */
+export const aSchema: Kind = {
+  is: (value) => (isRecord(value) || typeof value === 'function') && isRecord((value as { '~standard'?: unknown })['~standard']),
+  words: 'a Standard Schema (zod, valibot, arktype…)',
+}
+
+/** One of these values. */
+export function oneOf(...values: readonly string[]): Kind {
+  return { is: (value) => values.includes(value as string), words: values.map((value) => `'${value}'`).join(' or ') }
+}
+
+/** Any of these kinds. */
+export function either(...kinds: readonly Kind[]): Kind {
+  return { is: (value) => kinds.some((kind) => kind.is(value)), words: kinds.map((kind) => kind.words).join(' or ') }
+}
+
+/**
+ * Checks the options of one object: each that is given is of its kind, and there is no other. One that is not known is a problem, because
+ * what is accepted is enforced, and a misspelt one would be neither.
+ */
+export function optionProblems(given: Readonly<Record<string, unknown>>, kinds: Readonly<Record<string, Kind>>, where: string): Problem[] {
+  const problems: Problem[] = []
+  for (const [key, value] of Object.entries(given)) {
+    if (value === undefined) continue
+    const at = where === '' ? key : `${where}.${key}`
+    const kind = Object.hasOwn(kinds, key) ? kinds[key] : undefined
+    if (kind === undefined)
+      problems.push({
+        code: 'UNKNOWN_OPTION',
+        where: at,
+        message: `there is no option '${key}' here; there are ${Object.keys(kinds).join(', ')}`,
+      })
+    else if (!kind.is(value)) problems.push({ code: 'BAD_OPTION', where: at, message: `${key} is ${kind.words}, not ${shown(value)}` })
+  }
+  return problems
+}
+
+/** A value in a message: short, and never a throw. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return `'${value.length > 40 ? `${value.slice(0, 40)}…` : value}'`
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'object') return 'an object'
+  if (typeof value === 'function') return 'a function'
+  return typeof value === 'symbol' ? 'a symbol' : `${value as number | bigint | boolean | undefined}`
+}

@@ -1,0 +1,2 @@
+/** Labels of a run, to find it by. */
+export type Tags = Readonly<Record<string, string>>

@@ -1,0 +1,36 @@
+import type { Maybe } from './maybe.js'
+import type { Schema } from './schema.js'
+import type { ActivityContext, Done } from './work.js'
+
+/** Something a model may do in a turn; an activity, so its result is recorded once. */
+export interface Tool<I = any, O = unknown> {
+  readonly description: string
+  readonly input: Schema<any, I>
+  readonly '~types'?: (i: I) => O
+}
+
+/** What a tool is made of. */
+export interface ToolDefinition<I, O> {
+  description: string
+  input: Schema<any, I>
+  run: (input: I, ctx: ActivityContext) => Maybe<O>
+  idempotent?: boolean
+  needsApproval?: boolean | ((input: I) => Maybe<boolean>)
+  compensate?: (done: Done<O> & { input: I }) => unknown
+}
+
+const key: unique symbol = Symbol.for('tutti.tool')
+
+/** Makes a tool. */
+export function tool<I, O>(def: ToolDefinition<I, O>): Tool<I, O> {
+  if (typeof def?.run !== 'function') throw new TypeError('a tool needs a `run`: tool({ description, input, run })')
+  if (typeof def.description !== 'string') throw new TypeError('a tool needs a `description`: models choose by it')
+  const made = { description: def.description, input: def.input }
+  return Object.freeze(Object.defineProperty(made, key, { value: Object.freeze({ ...def }) }))
+}
+
+/** The definition of a tool, or undefined if this is none. */
+export function toolDefinitionOf(value: unknown): Readonly<ToolDefinition<any, unknown>> | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  return (value as { readonly [key]?: Readonly<ToolDefinition<any, unknown>> })[key]
+}

@@ -1,0 +1,180 @@
+import type { TopologyInternals } from '../define/definition.js'
+import type { Schema } from '../define/schema.js'
+import type { Action, BranchState } from '../kernel/action.js'
+import type { Failure } from '../kernel/failure.js'
+import type { Join } from '../kernel/join.js'
+import { toJson } from '../kernel/json.js'
+import type { Branch, State } from '../kernel/state.js'
+import { enclosingForks } from '../kernel/state.js'
+import { checked } from './check-schema.js'
+import { tooLarge } from './failure-of.js'
+import { jsonSchemaOf } from './json-schema.js'
+
+/** A returned action that is data and passes the schemas, with the live schema of an ask; or why it is sent back. */
+export type Verified = { readonly action: Action; readonly askSchema?: Schema } | { readonly problem: string }
+
+const howTo = 'return one of turn.invoke, turn.reply, turn.fork, turn.finish, turn.ask or turn.fail'
+
+/** Checks what a turn returned before the kernel decides: that it is an action, that its values are JSON, and what the schemas say of them. */
+export async function verifyAction(
+  definition: TopologyInternals,
+  state: State,
+  branch: Branch,
+  returned: unknown,
+  maxValue: number,
+): Promise<Verified> {
+  const verified = await verify(definition, state, branch, returned)
+  if ('problem' in verified) return verified
+  const json = toJson(verified.action)
+  if ('size' in json && json.size > maxValue) throw tooLarge(`what ${branch.agent} returned`, json.size, maxValue)
+  return verified
+}
+
+async function verify(definition: TopologyInternals, state: State, branch: Branch, returned: unknown): Promise<Verified> {
+  if (typeof returned !== 'object' || returned === null || !('type' in returned))
+    return { problem: `${branch.agent} (branch ${branch.id}) returned ${described(returned)}: ${howTo}` }
+  const given = returned as Record<string, unknown> & { readonly type: unknown }
+  const carry = stateOf(given['state'])
+  if ('problem' in carry) return carry
+  const check = new Checker(definition, state, branch)
+  switch (given.type) {
+    case 'invoke':
+      return check.invoke(given['to'], given['request'], carry)
+    case 'reply':
+      return check.reply(given['value'], carry)
+    case 'fork':
+      return check.fork(given, carry)
+    case 'finish':
+      return check.finish(given['output'])
+    case 'ask':
+      return check.ask(given, carry)
+    case 'fail':
+      return { action: Object.freeze({ type: 'fail', error: given['error'] as Failure }) }
+    default:
+      return { problem: `${branch.agent} (branch ${branch.id}) returned an object of type ${described(given.type)}: ${howTo}` }
+  }
+}
+
+function described(value: unknown): string {
+  if (value === undefined) return 'nothing'
+  const json = toJson(value)
+  if ('problem' in json) return `something that is no action (${json.problem})`
+  const text = JSON.stringify(json.value) ?? 'nothing'
+  return text.length > 80 ? `${text.slice(0, 80)}…` : text
+}
+
+type Carry = { readonly state?: BranchState }
+
+function stateOf(state: unknown): Carry | { readonly problem: string } {
+  if (state === undefined) return {}
+  const json = toJson(state)
+  if ('problem' in json) return { problem: `the state is no JSON at ${json.path}: ${json.problem}` }
+  if (typeof json.value !== 'object' || json.value === null || Array.isArray(json.value)) return { problem: 'the state must be a record' }
+  return { state: json.value as BranchState }
+}
+
+const given = <K extends string>(key: K, value: unknown): { readonly [P in K]?: unknown } =>
+  (value === undefined ? {} : { [key]: value }) as { readonly [P in K]?: unknown }
+
+class Checker {
+  readonly #definition: TopologyInternals
+  readonly #state: State
+  readonly #branch: Branch
+
+  constructor(definition: TopologyInternals, state: State, branch: Branch) {
+    this.#definition = definition
+    this.#state = state
+    this.#branch = branch
+  }
+
+  async invoke(to: unknown, request: unknown, carry: Carry): Promise<Verified> {
+    if (typeof to !== 'string') return { problem: `invoke needs the name of an agent, not ${described(to)}` }
+    const answers = [...enclosingForks(this.#state, this.#branch.scope)].some(({ agent }) => agent === to)
+    const value = answers ? await this.#answer(request) : await this.#request(to, request)
+    return 'problem' in value ? value : { action: Object.freeze({ type: 'invoke', to, ...given('request', value.value), ...carry }) }
+  }
+
+  async reply(returned: unknown, carry: Carry): Promise<Verified> {
+    const value = await this.#answer(returned)
+    return 'problem' in value ? value : { action: Object.freeze({ type: 'reply', ...given('value', value.value), ...carry }) }
+  }
+
+  async fork(fork: Readonly<Record<string, unknown>>, carry: Carry): Promise<Verified> {
+    if (!Array.isArray(fork['calls'])) return { problem: 'fork needs a list of calls' }
+    const join = toJson(fork['join'])
+    if ('problem' in join) return { problem: `the join is no JSON at ${join.path}: ${join.problem}` }
+    const unknown = joinShapeProblem(join.value)
+    if (unknown !== null) return { problem: unknown }
+    if (fork['compensate'] === true) return { problem: 'a fork with `compensate: true` is not available in this version' }
+    const calls: { readonly to: string; readonly request?: unknown }[] = []
+    for (const [index, call] of (fork['calls'] as readonly unknown[]).entries()) {
+      const to = typeof call === 'object' && call !== null ? (call as { to?: unknown }).to : undefined
+      if (typeof to !== 'string') return { problem: `call ${index} of the fork names no agent` }
+      const request = await this.#request(to, (call as { request?: unknown }).request)
+      if ('problem' in request) return { problem: `call ${index} of the fork: ${request.problem}` }
+      calls.push(Object.freeze({ to, ...given('request', request.value) }))
+    }
+    const made = {
+      type: 'fork' as const,
+      calls: Object.freeze(calls),
+      ...(join.value !== undefined && { join: join.value as Join }),
+      ...carry,
+    }
+    return { action: Object.freeze(made) }
+  }
+
+  async finish(output: unknown): Promise<Verified> {
+    const schema = this.#definition.output ?? this.#definition.agents[this.#branch.agent]?.output
+    const value = await checked(schema, output, 'the output')
+    return 'problem' in value ? value : { action: Object.freeze({ type: 'finish', ...given('output', value.value) }) }
+  }
+
+  async ask(ask: Readonly<Record<string, unknown>>, carry: Carry): Promise<Verified> {
+    const question = toJson(ask['question'])
+    if ('problem' in question) return { problem: `the question is no JSON at ${question.path}: ${question.problem}` }
+    const live = ask['schema'] as Schema | undefined
+    const schema = jsonSchemaOf(live ?? this.#definition.agents[this.#branch.agent]?.answer)
+    const timeoutMs = ask['timeoutMs']
+    if (timeoutMs !== undefined && typeof timeoutMs !== 'number') return { problem: 'the timeoutMs of an ask must be a number' }
+    const made = {
+      type: 'ask' as const,
+      question: question.value ?? null,
+      ...(timeoutMs !== undefined && { timeoutMs }),
+      ...(schema !== undefined && { schema }),
+      ...carry,
+    }
+    return { action: Object.freeze(made), ...(live !== undefined && { askSchema: live }) }
+  }
+
+  /** What is sent to a peer is what its `input` takes, and arrives as what that makes of it. */
+  #request(to: string, request: unknown): ReturnType<typeof checked> {
+    return checked(this.#definition.agents[to]?.input, request, `the request to ${to}`)
+  }
+
+  #answer(value: unknown): ReturnType<typeof checked> {
+    return checked(this.#definition.agents[this.#branch.agent]?.output, value, `the reply of ${this.#branch.agent}`)
+  }
+}
+
+const policies: readonly unknown[] = ['all', 'any', 'majority', 'settled']
+
+/** A join that is no join at all; whether it can be met is the kernel's to say. */
+function joinShapeProblem(join: unknown): string | null {
+  if (join === undefined) return null
+  const whole =
+    typeof join === 'object' && join !== null && 'policy' in join ? (join as Readonly<Record<string, unknown>>) : { policy: join }
+  const { policy, stragglers, insufficient, timeoutMs } = whole as Readonly<Record<string, unknown>>
+  const numbered =
+    typeof policy === 'object' &&
+    policy !== null &&
+    Object.entries(policy).every(([key, value]) => (key === 'quorum' || key === 'ratio') && typeof value === 'number') &&
+    Object.keys(policy).length === 1
+  if (!policies.includes(policy) && !numbered)
+    return `${described(policy)} is no join: use 'all', 'any', 'majority', 'settled', { quorum } or { ratio }`
+  if (stragglers !== undefined && stragglers !== 'cancel' && stragglers !== 'wait') return "the stragglers of a join are 'cancel' or 'wait'"
+  if (insufficient !== undefined && insufficient !== 'fail' && insufficient !== 'resume' && insufficient !== 'ask')
+    return "the insufficient of a join is 'fail', 'resume' or 'ask'"
+  if (timeoutMs !== undefined && typeof timeoutMs !== 'number') return 'the timeoutMs of a join must be a number'
+  const other = Object.keys(whole).find((key) => !['policy', 'stragglers', 'insufficient', 'timeoutMs'].includes(key))
+  return other === undefined ? null : `a join has no option '${other}'`
+}

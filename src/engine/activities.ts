@@ -1,0 +1,355 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Maybe } from '../define/maybe.js'
+import { TuttiError } from '../define/tutti-error.js'
+import type { ActivityContext, StepOptions } from '../define/work.js'
+import type { ActivitySpeaker, Command, Refusal, Speaker } from '../kernel/command.js'
+import type { Failure } from '../kernel/failure.js'
+import { toJson } from '../kernel/json.js'
+import { backoffMs } from '../kernel/retry.js'
+import type { ActivityRecord, TurnWork } from '../kernel/state.js'
+import { CodedFailure, failureOf, tooLarge } from './failure-of.js'
+import type { Clock } from './tutti.js'
+
+/** What an execution needs of the engine. */
+export interface ActivityPort {
+  readonly clock: Clock
+  readonly speaker: Speaker
+  /** `nonce/run/branch/turn`, and the number of rejections after one: the same on every attempt. */
+  readonly keyPrefix: string
+  readonly maxValue: number
+  submit(command: Command): Promise<{ readonly refusal?: Refusal | undefined }>
+  /** Whether this process still owns the run. */
+  mayStart(): Promise<boolean>
+  context(idempotencyKey: string, attempt: number, signal: () => AbortSignal): ActivityContext
+  /** Durable sleeps don't count against the attempt's timeout. */
+  onSleeping(sleeping: boolean): void
+  /** The body has asked for something else than the journal says: the attempt is over. */
+  onBroken(error: Error): void
+}
+
+interface Call {
+  readonly key: string
+  readonly name: string
+  /** How many results the body had been given when it called. */
+  readonly delivered: number
+  readonly resolve: (value: unknown) => void
+  readonly reject: (error: unknown) => void
+  readonly start: () => void
+}
+
+// Which execution's step this code runs inside of, to refuse a step inside a step.
+const insideStep = new AsyncLocalStorage<Activities>()
+
+/**
+ * The activities of one execution of a turn (ENGINE §2).
+ *
+ * 1. Results reach the body one per macrotask, in journal order, live as on replay.
+ * 2. A call that has no record starts only after all recorded results are delivered.
+ * 3. A result is delivered only after it is durable.
+ * 4. After an abort nothing more is delivered: every open and later call rejects with the reason.
+ */
+export class Activities {
+  readonly #port: ActivityPort
+  /** Results in journal order, those of an earlier execution first. */
+  readonly #results: ActivityRecord[]
+  readonly #replayed: number
+  /** What the journal knows of this attempt and earlier ones that threw, by key. */
+  readonly #known: Map<string, ActivityRecord>
+  readonly #earlier: ReadonlyMap<string, ActivityRecord>
+  readonly #calls = new Map<string, Call>()
+  readonly #waiting: Call[] = []
+  readonly #occurrences = new Map<string, number>()
+  readonly #explicit = new Set<string>()
+  readonly #running = new Set<Promise<void>>()
+  readonly #abort = new AbortController()
+  #delivered = 0
+  #sleeping = 0
+  #pumping = false
+  #idle = 0
+  #lastAt: number
+
+  constructor(port: ActivityPort, work: TurnWork | undefined, startedAt: number) {
+    this.#port = port
+    const records = [...(work?.records.values() ?? [])]
+    this.#results = records.filter(({ status }) => status === 'completed' || status === 'failed').sort((a, b) => a.order - b.order)
+    this.#replayed = this.#results.length
+    this.#known = new Map(records.map((record) => [record.key, record]))
+    this.#earlier = new Map(work?.earlier.entries() ?? [])
+    this.#lastAt = startedAt
+  }
+
+  /** The time of the last delivered event. */
+  get now(): number {
+    return this.#lastAt
+  }
+
+  get delivered(): number {
+    return this.#delivered
+  }
+
+  step(name: string, run: (ctx: ActivityContext) => Maybe<unknown>, options: StepOptions = {}): Promise<unknown> {
+    if (insideStep.getStore() === this)
+      throw new TuttiError('NESTED_STEP', `the step '${name}' is called inside another step`, {
+        hint: 'call it from the turn itself, before or after the other',
+      })
+    const key = this.#keyOf(name, options.key)
+    return this.#call(key, name, () => this.#execute(key, name, run, options))
+  }
+
+  sleep(ms: number): Promise<void> {
+    if (!(Number.isFinite(ms) && ms >= 0)) throw new TypeError(`sleep takes a number of milliseconds, not ${String(ms)}`)
+    const key = this.#keyOf('sleep', undefined)
+    return this.#call(key, 'sleep', () => {
+      this.#setSleeping(1)
+      if (this.#known.get(key)?.status === 'sleeping') return
+      void this.#record({ type: 'sleep.start', ...this.#speakerOf(key), ms })
+    }) as Promise<void>
+  }
+
+  /** A result is durable: it is delivered when its turn comes. */
+  recorded(record: ActivityRecord): void {
+    if (record.status !== 'completed' && record.status !== 'failed') return
+    this.#known.set(record.key, record)
+    this.#results.push(record)
+    this.#pump()
+  }
+
+  abort(reason: unknown): void {
+    if (this.#abort.signal.aborted) return
+    this.#abort.abort(reason)
+    for (const call of this.#calls.values()) call.reject(reason)
+    this.#calls.clear()
+    this.#waiting.length = 0
+  }
+
+  /** The body has ended: what it started and did not wait for is aborted and awaited. Throws if it left records unasked for. */
+  async end(): Promise<void> {
+    if (this.#delivered < this.#replayed && !this.#abort.signal.aborted) throw this.#unasked()
+    if (this.#running.size > 0) this.abort(new Error('the turn has ended'))
+    while (this.#running.size > 0) await Promise.allSettled(this.#running)
+  }
+
+  #keyOf(name: string, explicit: string | undefined): string {
+    if (typeof name !== 'string' || name === '') throw new TypeError('a step needs a name')
+    if (explicit !== undefined) {
+      if (typeof explicit !== 'string' || explicit === '') throw new TypeError(`the key of the step '${name}' must be a text`)
+      if (this.#explicit.has(explicit))
+        throw new TuttiError('DUPLICATE_STEP_KEY', `the step key '${explicit}' is used twice in one turn`, {
+          hint: 'give each step a key of its own',
+        })
+      this.#explicit.add(explicit)
+      return explicit
+    }
+    const occurrence = this.#occurrences.get(name) ?? 0
+    this.#occurrences.set(name, occurrence + 1)
+    return `${name}#${occurrence}`
+  }
+
+  #call(key: string, name: string, start: () => void): Promise<unknown> {
+    const promise = new Promise<unknown>((resolve, reject) => {
+      if (this.#abort.signal.aborted) return reject(this.#abort.signal.reason)
+      const call: Call = { key, name, delivered: this.#delivered, resolve, reject, start }
+      const problem = this.#differs(call)
+      if (problem !== null) return this.#break(problem, reject)
+      this.#calls.set(key, call)
+      const known = this.#known.get(key)
+      if (known === undefined || known.status === 'started' || known.status === 'sleeping') this.#waiting.push(call)
+      this.#pump()
+    })
+    // A body that is aborted may never look at this one: it must not count as unhandled.
+    promise.catch(() => {})
+    return promise
+  }
+
+  /** Why a call is not the one that the journal has under its key; null if it is, or is not there. */
+  #differs(call: Call): string | null {
+    const known = this.#known.get(call.key)
+    if (known === undefined) return null
+    if (known.name !== call.name) return `the step '${call.key}' was recorded as '${known.name}' and is now called '${call.name}'`
+    const repeated =
+      (this.#occurrences.get(call.name) ?? 0) > 1 || [...this.#known.values()].filter(({ name }) => name === call.name).length > 1
+    if (repeated && known.delivered !== call.delivered)
+      return `the step '${call.key}' was called after ${known.delivered} results and is now called after ${call.delivered}`
+    return null
+  }
+
+  #break(problem: string, reject?: (error: unknown) => void): void {
+    const error = nondeterministic(problem)
+    reject?.(error)
+    this.abort(error)
+    this.#port.onBroken(error)
+  }
+
+  #unasked(): Error {
+    const next = this.#results[this.#delivered]
+    return nondeterministic(`the step '${next?.key}' is recorded and was not called for`)
+  }
+
+  #pump(): void {
+    if (this.#pumping || this.#abort.signal.aborted) return
+    const next = this.#results[this.#delivered]
+    if (next !== undefined && this.#calls.has(next.key)) return this.#later(() => this.#deliver(next))
+    if (this.#delivered >= this.#replayed) return this.#startWaiting()
+    // A record's turn has come, nobody has called for it, and somebody waits for what comes after it.
+    if (this.#waiting.length > 0)
+      this.#later(() =>
+        ++this.#idle > 2 ? this.#break(`${this.#unasked().message}; instead, '${this.#waiting[0]?.key}' was called`) : undefined,
+      )
+  }
+
+  #later(what: () => void): void {
+    this.#pumping = true
+    setImmediate(() => {
+      this.#pumping = false
+      if (!this.#abort.signal.aborted) what()
+      this.#pump()
+    })
+  }
+
+  #deliver(record: ActivityRecord): void {
+    const call = this.#calls.get(record.key)
+    if (call === undefined) return
+    this.#calls.delete(record.key)
+    this.#delivered++
+    this.#idle = 0
+    this.#lastAt = record.at
+    if (record.name === 'sleep') this.#setSleeping(-1)
+    if (record.status === 'failed') call.reject(errorOf(record.error))
+    else if (record.status === 'completed') call.resolve(record.value)
+  }
+
+  #startWaiting(): void {
+    for (const call of this.#waiting.splice(0)) call.start()
+  }
+
+  #setSleeping(by: 1 | -1): void {
+    const before = this.#sleeping
+    this.#sleeping = Math.max(0, before + by)
+    if (before > 0 !== this.#sleeping > 0) this.#port.onSleeping(this.#sleeping > 0)
+  }
+
+  #speakerOf(key: string): ActivitySpeaker {
+    const call = this.#calls.get(key)
+    return { ...this.#port.speaker, key, name: call?.name ?? key, delivered: call?.delivered ?? this.#delivered }
+  }
+
+  async #record(command: Command): Promise<boolean> {
+    const { refusal } = await this.#port.submit(command)
+    return refusal === undefined
+  }
+
+  #execute(key: string, name: string, run: (ctx: ActivityContext) => Maybe<unknown>, options: StepOptions): void {
+    const speaker = this.#speakerOf(key)
+    const work = this.#outcome(speaker, name, run, options).then(async (command) => {
+      if (command !== null && !this.#abort.signal.aborted) await this.#record(command)
+    })
+    const settled = work.catch((error: unknown) => this.#port.onBroken(error instanceof Error ? error : new Error(String(error))))
+    this.#running.add(settled)
+    void settled.then(() => this.#running.delete(settled))
+  }
+
+  /** Runs the activity, with its retries inside it, and gives what is to be recorded. */
+  async #outcome(
+    speaker: ActivitySpeaker,
+    name: string,
+    run: (ctx: ActivityContext) => Maybe<unknown>,
+    options: StepOptions,
+  ): Promise<Command | null> {
+    const earlier = this.#reusable(speaker, options)
+    if (earlier?.status === 'completed')
+      return { type: 'activity.complete', ...speaker, ...(earlier.value !== undefined && { value: earlier.value }) }
+    if (!(await this.#port.mayStart())) return null
+    const started = this.#known.get(speaker.key)?.status === 'started' || this.#earlier.get(speaker.key)?.status === 'started'
+    if (started) return { type: 'activity.fail', ...speaker, error: unknownOutcome(name) }
+    if (options.idempotent === false && !(await this.#record({ type: 'activity.start', ...speaker }))) return null
+    const retry = { attempts: 1, backoffMs: 0, factor: 2, maxBackoffMs: 30_000, ...options.retry }
+    for (let attempt = 1; ; attempt++) {
+      const result = await this.#attempt(speaker, name, run, options, attempt)
+      if (!('error' in result)) return { type: 'activity.complete', ...speaker, ...(result.value !== undefined && { value: result.value }) }
+      const again =
+        attempt < retry.attempts && !this.#abort.signal.aborted && result.retryable && (options.retry?.if?.(result.error) ?? true)
+      if (!again) return { type: 'activity.fail', ...speaker, error: result.error }
+      await this.#port.clock.sleep(backoffMs(retry, attempt, `${this.#port.keyPrefix}/${speaker.key}/${attempt}`), this.#abort.signal)
+    }
+  }
+
+  /** After a throw, a retry is given an earlier success back if its key is explicit or its name occurred once. */
+  #reusable(speaker: ActivitySpeaker, options: StepOptions): ActivityRecord | undefined {
+    const found = this.#earlier.get(speaker.key)
+    if (found === undefined || found.name !== speaker.name) return undefined
+    const occurred = [...this.#earlier.values()].filter(({ name }) => name === speaker.name).length
+    return options.key !== undefined || occurred === 1 ? found : undefined
+  }
+
+  async #attempt(
+    speaker: ActivitySpeaker,
+    name: string,
+    run: (ctx: ActivityContext) => Maybe<unknown>,
+    options: StepOptions,
+    attempt: number,
+  ): Promise<{ readonly value: unknown } | { readonly error: Failure; readonly retryable: boolean }> {
+    const own = new AbortController()
+    const stop = (): void => own.abort(this.#abort.signal.reason)
+    this.#abort.signal.addEventListener('abort', stop, { once: true })
+    if (this.#abort.signal.aborted) stop()
+    const timer = new AbortController()
+    try {
+      const ctx = this.#port.context(`${this.#port.keyPrefix}/${speaker.key}`, attempt, () => own.signal)
+      const body = insideStep.run(this, async () => run(ctx))
+      const raced = options.timeoutMs === undefined ? body : Promise.race([body, this.#timeout(name, options.timeoutMs, own, timer.signal)])
+      body.catch(() => {})
+      const json = toJson(await raced)
+      if ('size' in json && json.size > this.#port.maxValue)
+        throw tooLarge(`the result of the step '${name}'`, json.size, this.#port.maxValue)
+      if ('problem' in json)
+        throw new CodedFailure({
+          code: 'AGENT_FAILED',
+          message: `the result of the step '${name}' is no JSON at ${json.path}: ${json.problem}`,
+          retryable: false,
+          at: {},
+        })
+      return json
+    } catch (thrown) {
+      const error = failureOf(thrown)
+      return { error, retryable: error.retryable }
+    } finally {
+      timer.abort()
+      this.#abort.signal.removeEventListener('abort', stop)
+    }
+  }
+
+  async #timeout(name: string, ms: number, own: AbortController, signal: AbortSignal): Promise<never> {
+    await this.#port.clock.sleep(ms, signal)
+    if (signal.aborted) return new Promise(() => {})
+    const failure: Failure = { code: 'TIMEOUT', message: `the step '${name}' took longer than ${ms} ms`, retryable: true, at: {} }
+    const error = new CodedFailure(failure)
+    own.abort(error)
+    throw error
+  }
+}
+
+function nondeterministic(message: string): CodedFailure {
+  return new CodedFailure({
+    code: 'NONDETERMINISTIC_TURN',
+    message: `the turn did not ask for what its journal has: ${message}`,
+    retryable: false,
+    at: {},
+  })
+}
+
+function unknownOutcome(name: string): Failure {
+  return {
+    code: 'ACTIVITY_OUTCOME_UNKNOWN',
+    message: `the step '${name}' must not be repeated, it was started before, and nobody knows whether it completed`,
+    retryable: false,
+    at: {},
+  }
+}
+
+/** A recorded failure as the body catches it: the same on every execution. */
+function errorOf(failure: Failure): Error {
+  if (failure.code !== 'AGENT_FAILED') return new CodedFailure(failure)
+  const error = new Error(failure.message)
+  if (typeof failure.data === 'object' && failure.data !== null) Object.assign(error, failure.data)
+  return error
+}

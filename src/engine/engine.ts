@@ -1,0 +1,506 @@
+import type { Definition, Internals } from '../define/definition.js'
+import { internalsOf } from '../define/definition.js'
+import type { Provided } from '../define/resource.js'
+import { TuttiError } from '../define/tutti-error.js'
+import type { Command } from '../kernel/command.js'
+import type { Event } from '../kernel/event.js'
+import { evolve } from '../kernel/evolve.js'
+import { attemptId } from '../kernel/ids.js'
+import { owedSince } from '../kernel/outstanding.js'
+import type { Attempt, State, Timer } from '../kernel/state.js'
+import { isOver, newState } from '../kernel/state.js'
+import { Alarms } from './alarms.js'
+import { decodeEvents, decodeSnapshot } from './codec.js'
+import type { Delta } from './events.js'
+import { Execution } from './execution.js'
+import { Gate } from './gate.js'
+import { Loop } from './loop.js'
+import type { Outcome, RunEntry } from './run-entry.js'
+import { newEntry } from './run-entry.js'
+import { disposeResources, runResources } from './run-resources.js'
+import type { Executable, Put, RunRow, Store } from './store.js'
+import type { Clock, LogEntry } from './tutti.js'
+import { Worker } from './worker.js'
+
+export interface EngineOptions {
+  readonly store: Store
+  readonly worker: number
+  readonly clock: Clock
+  readonly ttlMs: number
+  readonly graceMs: number
+  readonly concurrency: number
+  readonly definitions: readonly Definition[]
+  readonly resources: readonly Provided[]
+  readonly invariants: boolean
+  readonly onLog: (entry: LogEntry) => void
+}
+
+/** How many runs that only wait stay in memory; the others are let go, and found again when something happens to them. */
+const waitingMax = 256
+
+/**
+ * Drives the kernel over a store: what is decided is committed by the loop, and then performed here, by the run's owner alone.
+ *
+ * 1. No effect starts before what owes it is durable, nor after the run has another owner.
+ * 2. `#entries` has the runs of this process and those that somebody asks about; `#waiting` those of its own that owe nothing now.
+ */
+export class Engine {
+  readonly options: EngineOptions
+  readonly #alarms: Alarms
+  readonly #loop: Loop
+  readonly #worker: Worker
+  readonly #gate: Gate
+  readonly #entries = new Map<string, RunEntry>()
+  readonly #loading = new Map<string, Promise<RunEntry | null>>()
+  readonly #waiting = new Set<RunEntry>()
+  readonly #listeners = new Map<string, Set<() => void>>()
+  readonly #deltas = new Map<string, Set<(delta: Delta) => void>>()
+  readonly #definitions = new Map<string, Internals>()
+  readonly #unsubscribe: () => void
+  #looking: Promise<void> | null = null
+  #closed = false
+
+  constructor(options: EngineOptions) {
+    this.options = options
+    const { store, worker, clock, invariants, onLog } = options
+    this.#alarms = new Alarms(clock)
+    this.#loop = new Loop({
+      store,
+      worker,
+      clock,
+      invariants,
+      onLog,
+      refresh: (entries) => this.#refresh(entries),
+      advance: (entry, events, state) => this.#advance(entry, events, state),
+      lost: (entry) => this.#lost(entry),
+      broken: (entry) => {
+        for (const execution of entry.executions.values()) execution.abort('the run is stopped')
+        this.#notify(entry.id)
+      },
+    })
+    for (const definition of options.definitions) this.register(definition)
+    this.#gate = new Gate(options.concurrency, (agent) => this.#agentConcurrency(agent))
+    this.#worker = new Worker({
+      store,
+      worker,
+      clock,
+      ttlMs: options.ttlMs,
+      onLog,
+      executables: () => this.#executables(),
+      claimed: (row) => this.#claimed(row),
+      at: (due, ring) => this.#alarms.at(due, ring),
+    })
+    this.#unsubscribe = store.onMoved(() => this.#onMoved())
+    this.#worker.start()
+  }
+
+  // ── definitions ────────────────────────────────────────────────────────────────────────────────────────
+
+  register(definition: Definition): Internals {
+    const internals = internalsOf(definition)
+    this.#definitions.set(definition.name, internals)
+    return internals
+  }
+
+  definition(name: string): Internals | null {
+    return this.#definitions.get(name) ?? null
+  }
+
+  /** Whether this process can execute a run: it has its definition, in its version or one that goes on with it. */
+  executes(row: RunRow): boolean {
+    return this.#executables().some(({ name, versions }) => name === row.definition && versions.includes(row.version))
+  }
+
+  #executables(): Executable[] {
+    return [...this.#definitions.values()].map(({ shape, continues }) => ({ name: shape.name, versions: [shape.version, ...continues] }))
+  }
+
+  /** The least of what the definitions of this process say of an agent's name. */
+  #agentConcurrency(agent: string): number {
+    let least = Number.POSITIVE_INFINITY
+    for (const internals of this.#definitions.values())
+      if (internals.kind === 'topology') least = Math.min(least, internals.agents[agent]?.options.concurrency ?? Number.POSITIVE_INFINITY)
+    return least
+  }
+
+  // ── commands ───────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Submits a command to a run that is there. Resolves when what came of it is durable. */
+  async submit(runId: string, command: Command, put?: Put): Promise<Outcome> {
+    const entry = await this.entry(runId)
+    if (entry === null) return { refusal: { code: 'RUN_NOT_FOUND', message: `there is no run ${runId}` } }
+    return this.#loop.submit(entry, command, { put, owned: false })
+  }
+
+  /** Submits the first command of a run. */
+  async create(runId: string, definition: Internals, command: Command, put?: Put): Promise<Outcome> {
+    await this.#loop.room()
+    const known = await this.entry(runId)
+    const entry = known ?? this.#entries.get(runId) ?? newEntry(runId, definition)
+    this.#entries.set(runId, entry)
+    return this.#loop.submit(entry, command, { put, owned: false })
+  }
+
+  /** What an execution or a timer has to say. After the engine was closed it is said to nobody: the run goes on elsewhere. */
+  #say(entry: RunEntry, command: Command): Promise<Outcome> {
+    if (this.#closed || entry.broken !== null) return new Promise(() => {})
+    return this.#loop.submit(entry, command, { owned: true })
+  }
+
+  // ── what follows a commit ──────────────────────────────────────────────────────────────────────────────
+
+  #advance(entry: RunEntry, events: readonly Event[], state: State): void {
+    const before = entry.state
+    entry.state = state
+    for (const event of events) this.#route(entry, event)
+    if (events.some(({ type }) => type === 'run.released')) this.#lost(entry)
+    // Whoever claims a run performs all that is outstanding in it, not only what came last.
+    if (entry.owner !== null) this.#perform(entry, events.some(({ type }) => type === 'run.claimed') ? null : before)
+    if (isOver(state)) this.#forget(entry)
+    else this.#keepOrLetGo(entry)
+    this.#notify(entry.id)
+  }
+
+  /** A recorded activity reaches the execution that waits for it. */
+  #route(entry: RunEntry, event: Event): void {
+    if (event.type !== 'activity.completed' && event.type !== 'activity.failed') return
+    const execution = entry.executions.get(attemptId(event.branch, event.turn, event.attempt))
+    const common = { key: event.key, name: event.name, order: 0, delivered: event.delivered, at: event.at }
+    if (event.type === 'activity.failed') execution?.recorded({ ...common, status: 'failed', error: event.error })
+    else execution?.recorded({ ...common, status: 'completed', ...(event.value !== undefined && { value: event.value }) })
+  }
+
+  /** The one switch over effects: starts what came to be owed. */
+  #perform(entry: RunEntry, before: State | null): void {
+    const { state } = entry
+    const { begun, timersGone } = owedSince(before, state)
+    for (const id of timersGone) this.#disarm(entry, id)
+    for (const effect of begun) {
+      switch (effect.type) {
+        case 'turn.perform':
+          // A turn that was in flight when its worker died is not begun again while the run is paused.
+          if (before !== null || state.pausedAt === null) this.#dispatch(entry, effect.attempt)
+          break
+        case 'turn.abort':
+          this.#abort(entry, effect.attempt)
+          break
+        case 'timer.await':
+          this.#await(entry, effect.timer)
+          break
+      }
+    }
+    if (before !== null && (before.pausedAt === null) !== (state.pausedAt === null)) this.#pausedOrResumed(entry)
+  }
+
+  /** While a run is paused its clock stands still: its alarms are taken back, and set again for later. */
+  #pausedOrResumed(entry: RunEntry): void {
+    for (const timer of entry.state.timers.values()) this.#await(entry, timer)
+    if (entry.state.pausedAt !== null) return
+    for (const attempt of entry.state.turns.values())
+      if (!entry.executions.has(attemptId(attempt.branch, attempt.turn, attempt.attempt))) this.#dispatch(entry, attempt)
+  }
+
+  #dispatch(entry: RunEntry, attempt: Attempt): void {
+    const { definition } = entry
+    if (definition?.kind !== 'topology' || this.#closed) return
+    const id = attemptId(attempt.branch, attempt.turn, attempt.attempt)
+    const execution = new Execution(
+      {
+        clock: this.options.clock,
+        alarms: this.#alarms,
+        graceMs: this.options.graceMs,
+        maxValue: this.options.store.promises.maxValue,
+        definition,
+        submit: (command) => this.#say(entry, command),
+        mayStart: () => this.#stillOwns(entry),
+        resources: () => (entry.resources ??= runResources(this.options.resources, entry.state)),
+        emit: (branch, agent, data) => this.#emit(entry, branch, agent, data),
+        keepAskSchema: (branch, schema) => entry.askSchemas.set(branch, schema),
+      },
+      entry.state,
+      attempt,
+    )
+    entry.executions.set(id, execution)
+    execution.unwait = this.#gate.enter(attempt.agent, () => {
+      void execution.run().finally(() => {
+        entry.executions.delete(id)
+        this.#gate.leave(attempt.agent)
+        if (isOver(entry.state)) this.#forget(entry)
+      })
+    })
+  }
+
+  #abort(entry: RunEntry, attempt: Attempt): void {
+    const id = attemptId(attempt.branch, attempt.turn, attempt.attempt)
+    const execution = entry.executions.get(id)
+    if (execution?.started) return execution.abort('the branch was cancelled')
+    execution?.unwait()
+    entry.executions.delete(id)
+    void this.#say(entry, { type: 'turn.settle', ...attempt, how: 'ended' })
+  }
+
+  #await(entry: RunEntry, timer: Timer): void {
+    this.#disarm(entry, timer.id)
+    if (entry.state.pausedAt !== null) return
+    const ring = (): void => void this.#say(entry, { type: 'timer.fire', timer: timer.id })
+    entry.alarms.set(timer.id, this.#alarms.at(timer.due + entry.state.pausedMs, ring))
+  }
+
+  #disarm(entry: RunEntry, timer: string): void {
+    entry.alarms.get(timer)?.()
+    entry.alarms.delete(timer)
+  }
+
+  // ── owning ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** This worker was given a run: what it owes is performed once the claim is in the journal. */
+  async #claimed(row: RunRow): Promise<void> {
+    const definition = this.definition(row.definition)
+    const entry = await this.entry(row.id)
+    if (definition === null || entry === null) return
+    entry.definition = definition
+    entry.owner = { worker: this.options.worker, epoch: row.epoch }
+    entry.stale = true
+    const changed = definition.kind === 'topology' && row.version !== definition.shape.version
+    const shape = changed ? { ...definition.shape, limits: entry.state.run?.shape.limits ?? definition.shape.limits } : undefined
+    this.#entries.set(row.id, entry)
+    try {
+      await this.#loop.submit(entry, { type: 'run.claim', epoch: row.epoch, ...(shape !== undefined && { shape }) }, { owned: true })
+    } catch (error) {
+      this.options.onLog({
+        level: 'error',
+        message: `a run could not be claimed: ${error instanceof Error ? error.message : String(error)}`,
+        runId: row.id,
+      })
+    }
+  }
+
+  /** Another worker owns the run: nothing of it is performed or recorded here any more. */
+  #lost(entry: RunEntry): void {
+    entry.owner = null
+    this.#waiting.delete(entry)
+    for (const off of entry.alarms.values()) off()
+    entry.alarms.clear()
+    for (const execution of entry.executions.values()) {
+      execution.unwait()
+      execution.fence('another worker owns the run')
+    }
+    entry.executions.clear()
+    this.#dispose(entry)
+  }
+
+  /** Whether this process may still start an effect of a run: asked before each turn and step, and cheap while nobody else writes. */
+  async #stillOwns(entry: RunEntry): Promise<boolean> {
+    if (this.#closed) return false
+    if (this.options.store.moved(this.options.worker)) this.#look()
+    if (this.#looking !== null) await this.#looking
+    return entry.owner !== null
+  }
+
+  /** Somebody else has committed: which runs are still ours, and in which has something happened? */
+  #look(): void {
+    if (this.#looking !== null || this.#closed) return
+    this.#looking = this.#lookNow()
+      .catch((error: unknown) => this.options.onLog({ level: 'warn', message: `the store could not be looked at: ${String(error)}` }))
+      .finally(() => {
+        this.#looking = null
+      })
+  }
+
+  async #lookNow(): Promise<void> {
+    const { owned, rung } = await this.options.store.mine(this.options.worker)
+    for (const entry of this.#entries.values()) if (entry.owner !== null && owned.get(entry.id) !== entry.owner.epoch) this.#lost(entry)
+    for (const id of rung) {
+      const entry = this.#entries.get(id)
+      if (entry === undefined) continue
+      entry.stale = true
+      this.#loop.wake(entry)
+    }
+  }
+
+  #onMoved(): void {
+    if (this.#closed || !this.options.store.moved(this.options.worker)) return
+    this.#look()
+    this.#worker.noticed()
+    for (const listeners of this.#listeners.values()) for (const wake of listeners) wake()
+  }
+
+  /** Before anything is decided: what others did is read. */
+  async #refresh(entries: readonly RunEntry[]): Promise<void> {
+    if (this.options.store.moved(this.options.worker)) this.#look()
+    if (this.#looking !== null) await this.#looking
+    for (const entry of entries) {
+      const isNew = entry.state === newState && !entry.stale
+      if (!isNew && (entry.owner === null || entry.stale)) await this.#read(entry)
+    }
+  }
+
+  async #read(entry: RunEntry): Promise<void> {
+    entry.stale = false
+    const loaded = await this.options.store.load(entry.id, { after: entry.state.seq })
+    if (loaded === null) return
+    const events = await this.#decoded(loaded.rows, entry.state.seq)
+    if (events.length > 0) this.#advance(entry, events, events.reduce(evolve, entry.state))
+  }
+
+  #decoded(rows: Parameters<typeof decodeEvents>[0], after: number): Promise<Event[]> {
+    return decodeEvents(rows, after, (hash) => this.options.store.blob(hash))
+  }
+
+  /** Runs that only wait are let go from memory when there are many: a timer, a person or a resume brings them back. */
+  #keepOrLetGo(entry: RunEntry): void {
+    if (entry.owner === null) return
+    const { turns, aborting } = entry.state
+    if (turns.size > 0 || aborting.size > 0 || entry.executions.size > 0 || entry.queue.length > 0) {
+      this.#waiting.delete(entry)
+      return
+    }
+    this.#waiting.add(entry)
+    if (this.#waiting.size <= waitingMax) return
+    const [oldest] = this.#waiting
+    if (oldest === undefined) return
+    this.#waiting.delete(oldest)
+    void this.#loop.submit(oldest, { type: 'run.release' }, { owned: true }).then(
+      () => this.#entries.delete(oldest.id),
+      () => {},
+    )
+  }
+
+  /** The run is over, and nothing of it runs any more. */
+  #forget(entry: RunEntry): void {
+    this.#waiting.delete(entry)
+    if (entry.executions.size > 0 || entry.queue.length > 0) return
+    for (const off of entry.alarms.values()) off()
+    entry.alarms.clear()
+    this.#entries.delete(entry.id)
+    this.#dispose(entry)
+  }
+
+  #dispose(entry: RunEntry): void {
+    const made = entry.resources
+    entry.resources = null
+    if (made === null) return
+    const warn = (error: unknown): void =>
+      this.options.onLog({ level: 'warn', message: `a resource could not be disposed: ${String(error)}`, runId: entry.id })
+    // A resource that could not be made has nothing to dispose: its failure was the turn's.
+    made.then(
+      (resources) => disposeResources(this.options.resources, resources).catch(warn),
+      () => {},
+    )
+  }
+
+  // ── looking ────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** What is known of a run, loaded if need be. */
+  async entry(runId: string): Promise<RunEntry | null> {
+    const known = this.#entries.get(runId)
+    if (known !== undefined) return known
+    const loading = this.#loading.get(runId) ?? this.#load(runId).finally(() => this.#loading.delete(runId))
+    this.#loading.set(runId, loading)
+    return loading
+  }
+
+  async #load(runId: string): Promise<RunEntry | null> {
+    const loaded = await this.options.store.load(runId, { snapshot: true })
+    if (loaded === null) return null
+    const entry = newEntry(runId, this.definition(loaded.row.definition))
+    const snapshot = decodeSnapshot(loaded.snapshot)
+    const whole = snapshot !== null || loaded.snapshot === null ? loaded : ((await this.options.store.load(runId)) ?? loaded)
+    const state = snapshot ?? newState
+    entry.state = (await this.#decoded(whole.rows, state.seq)).reduce(evolve, state)
+    const known = this.#entries.get(runId)
+    if (known !== undefined) return known
+    if (!isOver(entry.state)) this.#remember(entry)
+    return entry
+  }
+
+  /** What is only looked at is not kept for ever. */
+  #remember(entry: RunEntry): void {
+    this.#entries.set(entry.id, entry)
+    if (this.#entries.size <= 4 * waitingMax) return
+    for (const [id, other] of this.#entries) {
+      if (this.#entries.size <= 2 * waitingMax) return
+      if (other !== entry && other.owner === null && other.queue.length === 0) this.#entries.delete(id)
+    }
+  }
+
+  /** The state of a run as it is now. */
+  async current(runId: string): Promise<RunEntry | null> {
+    const entry = await this.entry(runId)
+    if (entry !== null && !isOver(entry.state) && entry.queue.length === 0) await this.#refresh([entry])
+    return entry
+  }
+
+  async journal(runId: string, after = 0, rows?: number): Promise<Event[]> {
+    const loaded = await this.options.store.load(runId, { after, ...(rows !== undefined && { limit: rows }) })
+    return loaded === null ? [] : this.#decoded(loaded.rows, after)
+  }
+
+  /** Resolves when something may have happened in a run. */
+  changed(runId: string): { readonly wait: Promise<void>; readonly stop: () => void } {
+    const listeners = this.#listeners.get(runId) ?? new Set<() => void>()
+    this.#listeners.set(runId, listeners)
+    let wake = (): void => {}
+    const wait = new Promise<void>((resolve) => {
+      wake = resolve
+    })
+    listeners.add(wake)
+    return {
+      wait,
+      stop: () => {
+        listeners.delete(wake)
+        if (listeners.size === 0) this.#listeners.delete(runId)
+      },
+    }
+  }
+
+  #notify(runId: string): void {
+    for (const wake of this.#listeners.get(runId) ?? []) wake()
+  }
+
+  onDelta(runId: string, take: (delta: Delta) => void): () => void {
+    const takers = this.#deltas.get(runId) ?? new Set<(delta: Delta) => void>()
+    this.#deltas.set(runId, takers)
+    takers.add(take)
+    return () => {
+      takers.delete(take)
+      if (takers.size === 0) this.#deltas.delete(runId)
+    }
+  }
+
+  #emit(entry: RunEntry, branch: string, agent: string, data: unknown): void {
+    const delta: Delta = Object.freeze({ type: 'emit', branch, agent, after: entry.state.seq, data })
+    for (const take of this.#deltas.get(entry.id) ?? []) take(delta)
+  }
+
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  /** Lets go cleanly: bodies are aborted and awaited for their grace, runs are given back as due now. */
+  async close(): Promise<void> {
+    if (this.#closed) return
+    await this.#worker.stop()
+    await this.#loop.idle()
+    this.#closed = true
+    this.#unsubscribe()
+    const owned = [...this.#entries.values()].filter((entry) => entry.owner !== null)
+    await Promise.all(owned.flatMap((entry) => [...entry.executions.values()].map((execution) => execution.leave('the engine is closed'))))
+    await Promise.allSettled(
+      owned
+        .filter(({ state, broken }) => !isOver(state) && broken === null)
+        .map((entry) => this.#loop.submit(entry, { type: 'run.release' }, { owned: true })),
+    )
+    this.#loop.close()
+    this.#alarms.close()
+    try {
+      await this.options.store.leave(this.options.worker, this.options.clock.now())
+    } catch (error) {
+      this.options.onLog({
+        level: 'warn',
+        message: `the worker could not leave the store: ${error instanceof TuttiError ? error.code : String(error)}`,
+      })
+    }
+    for (const listeners of this.#listeners.values()) for (const wake of listeners) wake()
+  }
+}

@@ -1,0 +1,62 @@
+import type { Tags } from '../define/tags.js'
+import type { Message } from '../define/turn.js'
+import type { Rollback } from '../inspect/report-data.js'
+import type { Action } from '../kernel/action.js'
+import type { Failure } from '../kernel/failure.js'
+import type { Join, Slot } from '../kernel/join.js'
+import type { Ask } from './ask.js'
+
+interface At4 {
+  agent: string
+  turn: number
+  attempt: number
+}
+
+/** What a journal tells the public, by type. */
+export interface Events {
+  'run.started': { definition: string; version: string; input: unknown; tags: Tags }
+  'run.paused': { by?: string }
+  'run.resumed': { by?: string }
+  'run.compensating': { cause: Failure }
+  'run.succeeded': { output: unknown }
+  'run.failed': { error: Failure; rollback: Rollback }
+  'run.cancelled': { reason?: string; rollback: Rollback }
+  'branch.opened': { parent: string | null; to: string }
+  'branch.settled': { status: Slot['status'] }
+  'turn.started': At4 & { message: Message }
+  'turn.completed': At4 & { action: Action }
+  'turn.rejected': At4 & { problem: string }
+  'turn.failed': At4 & { error: Failure; retryAt?: number }
+  'activity.completed': At4 & { name: string; value: unknown }
+  'activity.failed': At4 & { name: string; error: Failure }
+  'barrier.opened': { barrier: string; width: number; join: Join }
+  'barrier.arrived': { barrier: string; slot: number; by: string }
+  'barrier.fired': {
+    barrier: string
+    ok: boolean
+    width: number
+    arrived: number
+    failed: number
+    escaped: number
+    cancelled: number
+    decidedBy?: readonly number[]
+  }
+  'ask.opened': { ask: Ask }
+  'ask.answered': { askId: string; value: unknown; by?: string }
+  'ask.expired': { askId: string }
+  'step.completed': { step: string; item?: number; output: unknown }
+  'step.skipped': { step: string; cause: string }
+  'undo.completed': { of: string }
+  'undo.failed': { of: string; error: Failure }
+}
+
+/** One event of a run, in the order of `seq`. */
+export type JournalEvent = {
+  [T in keyof Events]: { readonly seq: number; readonly at: number; readonly branch?: string; readonly type: T } & Readonly<Events[T]>
+}[keyof Events]
+
+/** A transient part between two events; never journaled and never replayed. */
+export type Delta = { readonly branch: string; readonly agent: string; readonly after: number } & (
+  | { readonly type: 'text.delta'; readonly text: string }
+  | { readonly type: 'emit'; readonly data: unknown }
+)

@@ -1,0 +1,46 @@
+import type { Failure } from '../kernel/failure.js'
+import { toJson } from '../kernel/json.js'
+
+/** A failure that keeps its own code when it reaches the end of a turn. */
+export class CodedFailure extends Error {
+  readonly failure: Failure
+  constructor(failure: Failure) {
+    super(failure.message)
+    this.name = failure.code
+    this.failure = failure
+  }
+}
+
+/** A value over the limit is a final failure, never a retry. */
+export function tooLarge(what: string, size: number, max: number): CodedFailure {
+  const message = `${what} has about ${size} bytes; the store takes ${max}. Keep it elsewhere and pass a reference`
+  return new CodedFailure({ code: 'VALUE_TOO_LARGE', message, retryable: false, at: {} })
+}
+
+/** What was thrown, as data: its message, and its own code and fields where they are JSON. */
+export function failureOf(thrown: unknown): Failure {
+  if (thrown instanceof CodedFailure) return thrown.failure
+  const data = fieldsOf(thrown)
+  return Object.freeze({ code: 'AGENT_FAILED', message: messageOf(thrown), retryable: true, at: {}, ...(data !== undefined && { data }) })
+}
+
+function messageOf(thrown: unknown): string {
+  if (thrown instanceof Error) return thrown.message || thrown.name
+  if (typeof thrown === 'string') return thrown
+  const json = toJson(thrown)
+  if ('problem' in json) return `something was thrown that is neither an Error nor JSON (${json.problem})`
+  const message = (thrown as { message?: unknown } | null)?.message
+  return typeof message === 'string' ? message : (JSON.stringify(json.value) ?? 'undefined was thrown')
+}
+
+/** The own enumerable fields that are JSON; an error's code above all. */
+function fieldsOf(thrown: unknown): unknown {
+  if (typeof thrown !== 'object' || thrown === null) return undefined
+  const made: Record<string, unknown> = {}
+  for (const [key, value] of Object.entries(thrown)) {
+    if (key === 'message' || key === '__proto__' || value === undefined) continue
+    const json = toJson(value)
+    if (!('problem' in json)) made[key] = json.value
+  }
+  return Object.keys(made).length === 0 ? undefined : Object.freeze(made)
+}

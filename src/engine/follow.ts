@@ -1,0 +1,64 @@
+import { TuttiError } from '../define/tutti-error.js'
+import type { Engine } from './engine.js'
+import type { Delta, JournalEvent } from './events.js'
+import { eventView, isTerminal } from './run-view.js'
+
+export interface FollowOptions {
+  readonly after?: number | undefined
+  readonly signal?: AbortSignal | undefined
+  readonly deltas?: boolean | undefined
+}
+
+/** How many transient parts wait for a slow reader before the oldest are dropped. */
+const deltasMax = 1_000
+/** How many rows of the journal are read at once. */
+const rowsMax = 64
+
+/** The journal of a run from a place on: in order, with no gap, live, to its end. Transient parts come in between, if asked for. */
+export async function* follow(
+  engine: Engine,
+  run: { readonly id: string; readonly tags: Readonly<Record<string, string>> },
+  options: FollowOptions,
+): AsyncGenerator<JournalEvent | Delta> {
+  const deltas: Delta[] = []
+  let heard = (): void => {}
+  const unhear = options.deltas
+    ? engine.onDelta(run.id, (delta) => {
+        if (deltas.push(delta) > deltasMax) deltas.shift()
+        heard()
+      })
+    : () => {}
+  const aborted = (): void => heard()
+  options.signal?.addEventListener('abort', aborted)
+  try {
+    let after = options.after ?? 0
+    while (!options.signal?.aborted) {
+      const changed = engine.changed(run.id)
+      const delta = new Promise<void>((resolve) => {
+        heard = resolve
+      })
+      try {
+        const events = await engine.journal(run.id, after, rowsMax)
+        for (const event of events) {
+          if (options.signal?.aborted) return
+          if (event.type === 'run.closing' || isTerminal(event)) deltas.length = 0
+          after = event.seq
+          yield eventView(event, { runId: run.id, tags: run.tags })
+          if (isTerminal(event)) return
+        }
+        // One at a time: the journal is looked at again before the next, so that a cancel silences what is still buffered.
+        const next = events.length === 0 ? deltas.shift() : undefined
+        if (next !== undefined) yield next
+        else if (events.length === 0) {
+          if (engine.closed) throw new TuttiError('CLOSED', `the engine was closed while the run ${run.id} goes on`)
+          await Promise.race([changed.wait, delta])
+        }
+      } finally {
+        changed.stop()
+      }
+    }
+  } finally {
+    unhear()
+    options.signal?.removeEventListener('abort', aborted)
+  }
+}

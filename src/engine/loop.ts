@@ -1,0 +1,286 @@
+import { TuttiError } from '../define/tutti-error.js'
+import type { Command } from '../kernel/command.js'
+import { decide } from '../kernel/decide.js'
+import type { Event } from '../kernel/event.js'
+import { evolve } from '../kernel/evolve.js'
+import { checkStep, InvariantError } from '../kernel/invariants.js'
+import type { State } from '../kernel/state.js'
+import { isOver } from '../kernel/state.js'
+import { encodeEvents, encodeSnapshot } from './codec.js'
+import type { Outcome, RunEntry, Submission } from './run-entry.js'
+import { dueAt, marksOf, statusOf, waitsOf } from './run-view.js'
+import type { Append, Put, Store, Verdict } from './store.js'
+import type { Clock, LogEntry } from './tutti.js'
+
+export interface LoopPort {
+  readonly store: Store
+  readonly worker: number
+  readonly clock: Clock
+  readonly invariants: boolean
+  readonly onLog: (entry: LogEntry) => void
+  /** Makes sure that what is decided next is decided on what is in the store now. */
+  refresh(entries: readonly RunEntry[]): Promise<void>
+  /** Something of a run is durable. */
+  advance(entry: RunEntry, events: readonly Event[], state: State): void
+  /** Somebody else owns the run now. */
+  lost(entry: RunEntry): void
+  broken(entry: RunEntry): void
+}
+
+/** How many commands of one run are decided in one append, and how many runs share a transaction. */
+const commandsMax = 512
+const runsMax = 512
+/** Above so many commands that are not durable yet, new runs wait. */
+const unsettledMax = 4_000
+/** How long the loop waits before it tries a store again that is out of reach. */
+const retryMs = { first: 20, most: 1_000 }
+/** A snapshot is due when the journal has grown by this many events, and by four times the snapshot's size. */
+const snapshotEvents = 2_000
+
+interface Plan {
+  readonly entry: RunEntry
+  readonly taken: readonly Submission[]
+  readonly outcomes: readonly Outcome[]
+  readonly state: State
+  readonly events: readonly Event[]
+  readonly item: Append | Put | null
+}
+
+/**
+ * Takes what is queued, decides it, commits it, and acknowledges it: the appends of all runs that are ready in one tick share a
+ * transaction.
+ *
+ * 1. Only the loop changes an entry's state, and only after the store has said yes.
+ * 2. Nothing is acknowledged before it is durable.
+ * 3. A refusal is given only on a state that was read after the command came in.
+ */
+export class Loop {
+  readonly #port: LoopPort
+  readonly #ready = new Set<RunEntry>()
+  readonly #roomless: (() => void)[] = []
+  #unsettled = 0
+  #flushing: Promise<void> | null = null
+  #failures = 0
+  #closed = false
+
+  constructor(port: LoopPort) {
+    this.#port = port
+  }
+
+  submit(entry: RunEntry, command: Command, options: { readonly put?: Put | undefined; readonly owned: boolean }): Promise<Outcome> {
+    if (this.#closed) return Promise.reject(new TuttiError('CLOSED', 'this engine is closed', { hint: 'open another one' }))
+    if (entry.broken !== null) return Promise.reject(entry.broken)
+    return new Promise((resolve, reject) => {
+      this.#unsettled++
+      const { put, owned } = options
+      entry.queue.push({ command, ...(put !== undefined && { put }), owned, resolve, reject })
+      this.wake(entry)
+    })
+  }
+
+  /** Resolves when there is room for more. */
+  async room(): Promise<void> {
+    while (this.#unsettled > unsettledMax) await new Promise<void>((resolve) => this.#roomless.push(resolve))
+  }
+
+  wake(entry: RunEntry): void {
+    this.#ready.add(entry)
+    this.#flushing ??= new Promise<void>((resolve) => {
+      setImmediate(() => {
+        void this.#flush().finally(() => {
+          this.#flushing = null
+          resolve()
+          const [left] = this.#ready
+          if (left !== undefined) this.wake(left)
+        })
+      })
+    })
+  }
+
+  /** Resolves when nothing is on its way. */
+  async idle(): Promise<void> {
+    while (this.#flushing !== null) await this.#flushing
+  }
+
+  close(): void {
+    this.#closed = true
+  }
+
+  async #flush(): Promise<void> {
+    while (this.#ready.size > 0) {
+      const entries = [...this.#ready].slice(0, runsMax)
+      for (const entry of entries) this.#ready.delete(entry)
+      try {
+        await this.#port.refresh(entries)
+      } catch (error) {
+        await this.#hold(entries, error)
+        continue
+      }
+      const plans = entries.flatMap((entry) => this.#plan(entry) ?? [])
+      const items = plans.flatMap((plan) => plan.item ?? [])
+      let verdicts: readonly Verdict[] = []
+      try {
+        if (items.length > 0) verdicts = await this.#port.store.commit(items)
+        this.#failures = 0
+      } catch (error) {
+        for (const plan of plans) plan.entry.queue.unshift(...plan.taken)
+        await this.#hold(entries, error)
+        continue
+      }
+      let next = 0
+      for (const plan of plans) this.#conclude(plan, plan.item === null ? { ok: true } : (verdicts[next++] ?? { ok: false, why: 'gone' }))
+      this.#admit()
+    }
+  }
+
+  /** The store is out of reach: who asked is told, what executions have to say is kept, and the loop tries again after a while. */
+  async #hold(entries: readonly RunEntry[], error: unknown): Promise<void> {
+    const waitMs = Math.min(retryMs.most, retryMs.first * 2 ** this.#failures++)
+    this.#port.onLog({
+      level: 'error',
+      message: `the store is out of reach, trying again in ${waitMs} ms: ${error instanceof Error ? error.message : String(error)}`,
+    })
+    for (const entry of entries) {
+      const kept = entry.queue.filter((submission) => submission.owned)
+      for (const submission of entry.queue) if (!submission.owned) this.#settle(submission, () => submission.reject(error))
+      entry.queue = kept
+    }
+    if (this.#closed) return
+    await new Promise((resolve) => setTimeout(resolve, waitMs))
+    for (const entry of entries) if (entry.queue.length > 0) this.#ready.add(entry)
+  }
+
+  #settle(_: Submission, how: () => void): void {
+    this.#unsettled--
+    how()
+  }
+
+  #admit(): void {
+    if (this.#unsettled <= unsettledMax) for (const go of this.#roomless.splice(0)) go()
+  }
+
+  /** Decides what is queued, one command after the other, on the state that the one before it leaves. */
+  #plan(entry: RunEntry): Plan | null {
+    const queued = entry.queue.splice(0, commandsMax)
+    if (entry.queue.length > 0) this.#ready.add(entry)
+    const taken = queued.filter((submission) => {
+      if (!submission.owned || entry.owner !== null) return true
+      this.#settle(submission, () => submission.resolve({ refusal: { code: 'STALE_ATTEMPT', message: 'another worker owns the run' } }))
+      return false
+    })
+    if (taken.length === 0) return null
+    const at = this.#port.clock.now()
+    try {
+      return this.#decided(entry, taken, at)
+    } catch (error) {
+      this.#break(entry, taken, error)
+      return null
+    }
+  }
+
+  #decided(entry: RunEntry, taken: readonly Submission[], at: number): Plan {
+    const code = entry.definition?.kind === 'topology' ? entry.definition.code : null
+    const outcomes: Outcome[] = []
+    const events: Event[] = []
+    const puts = new Map<string, Put>()
+    let state = entry.state
+    for (const { command, put } of taken) {
+      if (put !== undefined && puts.has(put.key)) {
+        outcomes.push({ refusal: { code: 'KEY_TAKEN', message: `the key ${put.key} is taken` } })
+        continue
+      }
+      const decision = decide(state, command, at, code)
+      if ('refusal' in decision) {
+        outcomes.push(decision)
+        continue
+      }
+      this.#checkInvariants(state, decision.events)
+      state = decision.state
+      events.push(...decision.events)
+      outcomes.push({ events: decision.events })
+      if (put !== undefined) puts.set(put.key, put)
+    }
+    return { entry, taken, outcomes, state, events, item: this.#itemOf(entry, state, events, [...puts.values()], at) }
+  }
+
+  #checkInvariants(state: State, events: readonly Event[]): void {
+    if (!this.#port.invariants) return
+    const violations = checkStep(state, events, evolve)
+    if (violations.length > 0) throw new InvariantError(violations)
+  }
+
+  /** A bug of ours stops that run and keeps its journal; never the process. */
+  #break(entry: RunEntry, taken: readonly Submission[], error: unknown): void {
+    const broken = error instanceof Error ? error : new Error(String(error))
+    entry.broken = broken
+    this.#port.onLog({ level: 'error', message: `the run is stopped: ${broken.message}`, runId: entry.id })
+    for (const submission of [...taken, ...entry.queue.splice(0)]) this.#settle(submission, () => submission.reject(broken))
+    this.#port.broken(entry)
+  }
+
+  #itemOf(entry: RunEntry, state: State, events: readonly Event[], puts: readonly Put[], at: number): Append | Put | null {
+    const [put] = puts
+    if (events.length === 0) return put ?? null
+    const before = entry.state
+    const { rows, blobs } = encodeEvents(events)
+    const bytes = rows.reduce((sum, { body }) => sum + body.length, 0)
+    const creates =
+      before.run === null && state.run !== null
+        ? { definition: state.run.shape.name, version: state.run.shape.version, tags: state.run.tags }
+        : null
+    const grown = { bytes: entry.grown.bytes + bytes, events: entry.grown.events + events.length }
+    const snapshot =
+      grown.events > snapshotEvents && grown.bytes > 4 * entry.snapshotBytes && !isOver(state) ? encodeSnapshot(state) : undefined
+    entry.grown = snapshot === undefined ? grown : { bytes: 0, events: 0 }
+    if (snapshot !== undefined) entry.snapshotBytes = snapshot.body.length
+    const waits = waitsOf(state)
+    const unowned = entry.owner === null && creates === null
+    return {
+      run: entry.id,
+      ...(creates !== null && { create: creates, own: 'take' as const }),
+      expect: before.seq,
+      head: state.seq,
+      by: this.#port.worker,
+      ...(entry.owner !== null && { owner: entry.owner }),
+      rows,
+      at,
+      ...(creates !== null || statusOf(before) !== statusOf(state) ? { status: statusOf(state) } : {}),
+      ...(creates !== null || waitsOf(before).join() !== waits.join() ? { waits } : {}),
+      ...(events.at(-1)?.type === 'run.released' && { own: 'release' as const }),
+      // Nobody owns it: a worker must find it, if there is now something to do.
+      ...((unowned || events.at(-1)?.type === 'run.released') && { wake: dueAt(state, at) }),
+      ...(isOver(state) && { ended: true }),
+      marks: marksOf(before, state),
+      puts,
+      ...(blobs.length > 0 && { blobs }),
+      ...(snapshot !== undefined && { snapshot }),
+    }
+  }
+
+  #conclude(plan: Plan, verdict: Verdict): void {
+    const { entry, taken, outcomes, events, state } = plan
+    if (!verdict.ok) return this.#conflict(plan, verdict)
+    if (verdict.epoch !== undefined) entry.owner = { worker: this.#port.worker, epoch: verdict.epoch }
+    if (events.length > 0) this.#port.advance(entry, events, state)
+    taken.forEach((submission, index) => {
+      const outcome = outcomes[index] ?? { refusal: { code: 'STALE_ATTEMPT', message: 'it was not decided' } as const }
+      if (outcome.refusal !== undefined) entry.refusals.set(outcome.refusal.code, (entry.refusals.get(outcome.refusal.code) ?? 0) + 1)
+      this.#settle(submission, () => submission.resolve(outcome))
+    })
+  }
+
+  /** Somebody else was first: what they did is read, and it is decided again. A key that is taken is for the caller to look at. */
+  #conflict({ entry, taken }: Plan, verdict: Exclude<Verdict, { ok: true }>): void {
+    if (verdict.why === 'epoch') this.#port.lost(entry)
+    const again = verdict.why === 'record' ? taken.filter(({ put }) => put === undefined) : taken
+    if (verdict.why === 'record')
+      for (const submission of taken)
+        if (submission.put !== undefined)
+          this.#settle(submission, () =>
+            submission.resolve({ refusal: { code: 'KEY_TAKEN', message: `the key ${submission.put?.key} is taken` } }),
+          )
+    entry.queue.unshift(...again)
+    entry.stale = true
+    if (entry.queue.length > 0) this.#ready.add(entry)
+  }
+}

@@ -1,0 +1,66 @@
+import type { Internals } from '../define/definition.js'
+import type { Schema } from '../define/schema.js'
+import type { Command, Refusal } from '../kernel/command.js'
+import type { Event } from '../kernel/event.js'
+import type { State } from '../kernel/state.js'
+import { newState } from '../kernel/state.js'
+import type { Execution } from './execution.js'
+import type { Put } from './store.js'
+
+/** What became of a command. */
+export type Outcome = { readonly events: readonly Event[]; readonly refusal?: undefined } | { readonly refusal: Refusal }
+
+/** A command on its way. */
+export interface Submission {
+  readonly command: Command
+  /** The idempotency key it is remembered under. */
+  readonly put?: Put
+  /** It speaks for the owner of the run: once that is somebody else, it says nothing. */
+  readonly owned: boolean
+  readonly resolve: (outcome: Outcome) => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * What a process knows of one run. It belongs to the loop that flushes: nobody else changes its state.
+ *
+ * 1. `state` is the fold of the journal up to `state.seq`, all of it durable.
+ * 2. Effects are performed only while `owner` is set.
+ */
+export interface RunEntry {
+  readonly id: string
+  state: State
+  /** How many bytes and events the journal has grown since the newest snapshot. */
+  grown: { readonly bytes: number; readonly events: number }
+  snapshotBytes: number
+  definition: Internals | null
+  owner: { readonly worker: number; readonly epoch: number } | null
+  queue: Submission[]
+  /** Somebody else has appended: it must be read again before anything is decided. */
+  stale: boolean
+  broken: Error | null
+  readonly executions: Map<string, Execution>
+  readonly alarms: Map<string, () => void>
+  readonly askSchemas: Map<string, Schema>
+  readonly refusals: Map<string, number>
+  resources: Promise<ReadonlyMap<string, unknown>> | null
+}
+
+export function newEntry(id: string, definition: Internals | null): RunEntry {
+  return {
+    id,
+    state: newState,
+    grown: { bytes: 0, events: 0 },
+    snapshotBytes: 0,
+    definition,
+    owner: null,
+    queue: [],
+    stale: false,
+    broken: null,
+    executions: new Map(),
+    alarms: new Map(),
+    askSchemas: new Map(),
+    refusals: new Map(),
+    resources: null,
+  }
+}

@@ -1,0 +1,134 @@
+import type { Schema } from '../define/schema.js'
+import { TuttiError } from '../define/tutti-error.js'
+import { reportOf } from '../inspect/report.js'
+import type { Report } from '../inspect/report-data.js'
+import type { Command as KernelCommand } from '../kernel/command.js'
+import type { Event } from '../kernel/event.js'
+import { isOver } from '../kernel/state.js'
+import { checked } from './check-schema.js'
+import type { Engine } from './engine.js'
+import { follow } from './follow.js'
+import { onceUnder } from './keyed.js'
+import { refused } from './refused.js'
+import type { RunEntry } from './run-entry.js'
+import { askView, statusOf, summaryOf } from './run-view.js'
+import type { Command, Run, RunResult } from './tutti.js'
+
+/** A run as its user holds it. It has no state of its own: every call asks the engine. */
+export function runHandle(engine: Engine, id: string, definition: string, tags: Readonly<Record<string, string>>): Run<never> {
+  const current = async (): Promise<RunEntry> => {
+    const entry = await engine.current(id)
+    if (entry === null) throw notFound(id)
+    if (entry.broken !== null) throw entry.broken
+    return entry
+  }
+
+  const send = async (command: KernelCommand, o: Command | undefined, detail: unknown): Promise<void> => {
+    const request = JSON.stringify([command.type, id, detail ?? null])
+    const { outcome } = await onceUnder(engine, o?.key, { request, run: id }, (put) => engine.submit(id, command, put))
+    if (outcome?.refusal !== undefined) throw refused(outcome.refusal)
+  }
+
+  const by = (o: Command | undefined): { by?: string } => (o?.by === undefined ? {} : { by: o.by })
+
+  const report = async (): Promise<Report> => {
+    const entry = await engine.entry(id)
+    return reportOf(await engine.journal(id), { refusals: Object.fromEntries(entry?.refusals ?? []) })
+  }
+
+  const result = async (): Promise<RunResult> => {
+    await untilOver(engine, id, current)
+    const events = await engine.journal(id)
+    const last = events.at(-1)
+    const entry = await engine.entry(id)
+    return resultOf(id, last, reportOf(events, { refusals: Object.fromEntries(entry?.refusals ?? []) }))
+  }
+
+  const run: Run = {
+    id,
+    definition,
+    tags,
+    result,
+    output: async () => outputOf(id, await result()),
+    events: ((options = {}) => follow(engine, { id, tags }, options)) as Run['events'],
+    status: async () => statusOf((await current()).state),
+    summary: async () => {
+      await current()
+      const loaded = await engine.options.store.load(id, { after: Number.MAX_SAFE_INTEGER })
+      if (loaded === null) throw notFound(id)
+      return summaryOf(loaded.row, engine.executes(loaded.row))
+    },
+    report,
+    pause: (o) => send({ type: 'run.pause', ...by(o) }, o, null),
+    resume: (o) => send({ type: 'run.resume', ...by(o) }, o, null),
+    cancel: (o) => send({ type: 'run.cancel', ...by(o), ...(o?.reason !== undefined && { reason: o.reason }) }, o, o?.reason),
+    asks: async () => {
+      const { state } = await current()
+      return [...state.asks.values()].map((ask) => askView(state, ask)).sort((a, b) => a.openedAt - b.openedAt)
+    },
+    answer: async (askId, value, o) => {
+      const answer = await checked(await answerSchema(await current(), askId), value, 'the answer')
+      if ('problem' in answer)
+        throw new TuttiError('ASK_INVALID_ANSWER', answer.problem, { hint: 'the ask is still open: answer it again' })
+      await send({ type: 'ask.answer', askId, value: answer.value ?? null, ...by(o) }, o, [askId, answer.value ?? null])
+    },
+  }
+  return Object.freeze(run) as Run<never>
+}
+
+function notFound(id: string): TuttiError {
+  return new TuttiError('RUN_NOT_FOUND', `there is no run ${id}`, { hint: 'tutti.runs() lists those of this store' })
+}
+
+/** What an answer must be: what the ask itself said, else what its agent's `answer` says. */
+async function answerSchema({ state, askSchemas, definition }: RunEntry, askId: string): Promise<Schema | undefined> {
+  const ask = state.asks.get(askId)
+  if (ask?.kind !== 'question' || definition?.kind !== 'topology') return undefined
+  return askSchemas.get(ask.branch) ?? definition.agents[ask.agent]?.answer
+}
+
+async function untilOver(engine: Engine, id: string, current: () => Promise<RunEntry>): Promise<void> {
+  for (;;) {
+    const { wait, stop } = engine.changed(id)
+    try {
+      if (isOver((await current()).state)) return
+      if (engine.closed)
+        throw new TuttiError('CLOSED', `the engine was closed while the run ${id} goes on`, { hint: 'open the store again and ask there' })
+      await wait
+    } finally {
+      stop()
+    }
+  }
+}
+
+function resultOf(id: string, last: Event | undefined, report: Report): RunResult {
+  switch (last?.type) {
+    case 'run.succeeded':
+      return Object.freeze({ status: 'succeeded', output: last.output, rollback: 'none', report })
+    case 'run.failed':
+      return Object.freeze({ status: 'failed', error: last.error, rollback: last.rollback, report })
+    case 'run.cancelled':
+      return Object.freeze({
+        status: 'cancelled',
+        ...(last.reason !== undefined && { reason: last.reason }),
+        rollback: last.rollback,
+        report,
+      })
+    default:
+      throw new Error(`the journal of ${id} has no end`)
+  }
+}
+
+function outputOf(id: string, result: RunResult): unknown {
+  switch (result.status) {
+    case 'succeeded':
+      return result.output
+    case 'failed':
+      throw new TuttiError('RUN_FAILED', `the run ${id} failed: ${result.error.message}`, {
+        failure: result.error,
+        hint: 'run.result() has the chain of causes',
+      })
+    case 'cancelled':
+      throw new TuttiError('RUN_CANCELLED', `the run ${id} was cancelled${result.reason === undefined ? '' : `: ${result.reason}`}`)
+  }
+}

@@ -1,0 +1,51 @@
+import type { Provided } from '../define/resource.js'
+import { provisionOf } from '../define/resource.js'
+import type { State } from '../kernel/state.js'
+import { CodedFailure } from './failure-of.js'
+
+const makesMax = 3
+
+/** All resources of one run: those of the process, and those made for it; a make that fails is tried again. */
+export async function runResources(provided: readonly Provided[], state: State): Promise<ReadonlyMap<string, unknown>> {
+  const { run } = state
+  if (run === null) return new Map()
+  const of = Object.freeze({
+    id: run.id,
+    definition: run.shape.name,
+    tags: run.tags,
+    ...(run.session !== null && { session: run.session }),
+  })
+  const made = new Map<string, unknown>()
+  for (const item of provided) {
+    const provision = provisionOf(item)
+    made.set(item.name, provision.kind === 'value' ? provision.value : await make(item.name, () => provision.make(of)))
+  }
+  return made
+}
+
+async function make(name: string, maker: () => unknown): Promise<unknown> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await maker()
+    } catch (error) {
+      if (attempt < makesMax) continue
+      const why = error instanceof Error ? error.message : String(error)
+      throw new CodedFailure({
+        code: 'RESOURCE_MISSING',
+        message: `the resource '${name}' could not be made: ${why}`,
+        retryable: false,
+        at: {},
+      })
+    }
+  }
+}
+
+/** Lets go of what was made for one run. */
+export async function disposeResources(provided: readonly Provided[], made: ReadonlyMap<string, unknown>): Promise<void> {
+  for (const item of provided) {
+    if (provisionOf(item).kind === 'value') continue
+    const value = made.get(item.name) as Partial<AsyncDisposable & Disposable> | null | undefined
+    if (typeof value !== 'object' || value === null) continue
+    await (value[Symbol.asyncDispose]?.() ?? value[Symbol.dispose]?.())
+  }
+}

@@ -1,0 +1,120 @@
+import type { RunStatus } from '../inspect/report-data.js'
+import type { Event } from '../kernel/event.js'
+import type { OpenAsk, State } from '../kernel/state.js'
+import { barrierOf } from '../kernel/state.js'
+import { contributions, joinData, reportedSlots, valuesOf } from '../kernel/reported.js'
+import { Trie } from '../kernel/trie.js'
+import type { Ask } from './ask.js'
+import type { JournalEvent } from './events.js'
+import type { Mark, RunRow } from './store.js'
+import type { RunSummary } from './tutti.js'
+
+/** The status that people see: a pause is a flag beside the run's own. */
+export function statusOf(state: State): RunStatus {
+  if (state.status === 'new') return 'running'
+  return state.pausedAt !== null && state.status === 'running' ? 'paused' : state.status
+}
+
+/** What a run waits for, for those who list it. */
+export function waitsOf(state: State): ('person' | 'timer')[] {
+  if (state.status !== 'running') return []
+  const timer = state.turns.size === 0 && [...state.timers.values()].some(({ kind }) => kind === 'backoff')
+  const asleep = [...state.timers.values()].some(({ kind }) => kind === 'sleep')
+  return [...(state.asks.size > 0 ? (['person'] as const) : []), ...(timer || asleep ? (['timer'] as const) : [])]
+}
+
+/** When a worker has to look at a run that nobody owns; null: not until something happens to it. */
+export function dueAt(state: State, at: number): number | null {
+  if (state.status !== 'running') return null
+  if (state.aborting.size > 0) return at
+  if (state.pausedAt !== null) return null
+  if (state.turns.size > 0) return at
+  let due: number | null = null
+  for (const timer of state.timers.values()) due = Math.min(due ?? Number.POSITIVE_INFINITY, timer.due + state.pausedMs)
+  return due
+}
+
+/** What a run can be found by: its open asks. */
+export function marksOf(before: State, after: State): Mark[] {
+  const { set, gone } = Trie.changes(before.asks, after.asks)
+  return [
+    ...set.map(([key, ask]) => ({ kind: 'ask', key, body: JSON.stringify(askView(after, ask)) })),
+    ...gone.map((key) => ({ kind: 'ask', key, body: null })),
+  ]
+}
+
+/** An open ask as the public sees it. */
+export function askView(state: State, ask: OpenAsk): Ask {
+  const common = {
+    id: ask.id,
+    runId: state.run?.id ?? '',
+    branch: ask.branch,
+    agent: ask.agent,
+    openedAt: ask.openedAt,
+    tags: state.run?.tags ?? {},
+  }
+  if (ask.kind === 'join') {
+    const barrier = barrierOf(state, ask.barrier)
+    const deciding = barrier.fired?.deciding ?? null
+    return Object.freeze({
+      ...common,
+      kind: 'join',
+      join: joinData(false, reportedSlots(barrier, deciding), contributions(barrier, deciding).here),
+    })
+  }
+  return Object.freeze({
+    ...common,
+    kind: 'question',
+    question: ask.question,
+    ...(ask.expiresAt !== null && { expiresAt: ask.expiresAt }),
+    ...(ask.schema !== undefined && { schema: ask.schema }),
+  })
+}
+
+/** A run at a glance, from what the store lists. */
+export function summaryOf(row: RunRow, hasDefinition: boolean): RunSummary {
+  const over = row.endedAt !== null
+  const waits = row.waits as RunSummary['waitsFor']
+  return {
+    id: row.id,
+    definition: row.definition,
+    version: row.version,
+    status: row.status as RunStatus,
+    paused: row.status === 'paused',
+    tags: row.tags,
+    startedAt: row.startedAt,
+    ...(row.endedAt !== null && { endedAt: row.endedAt }),
+    waitsFor: over || hasDefinition || row.worker !== null ? waits : [...waits, 'definition'],
+  }
+}
+
+/** An event as the public sees it. */
+export function eventView(event: Event, of: { readonly runId: string; readonly tags: Readonly<Record<string, string>> }): JournalEvent {
+  switch (event.type) {
+    case 'ask.opened': {
+      const { barrier: _, timeoutMs, ...ask } = event.ask as typeof event.ask & { barrier?: string; timeoutMs?: number }
+      const expires = timeoutMs === undefined ? {} : { expiresAt: ask.openedAt + timeoutMs }
+      return Object.freeze({ ...event, ask: Object.freeze({ ...ask, ...expires, ...of }) }) as unknown as JournalEvent
+    }
+    case 'barrier.opened': {
+      const { timeoutMs, ...join } = event.join
+      return Object.freeze({
+        ...event,
+        join: Object.freeze({ ...join, ...(timeoutMs !== null && { timeoutMs }) }),
+      }) as unknown as JournalEvent
+    }
+    case 'turn.started': {
+      if (event.message.kind !== 'join') return event as unknown as JournalEvent
+      const { join } = event.message
+      return Object.freeze({
+        ...event,
+        message: Object.freeze({ kind: 'join', join: Object.freeze({ ...join, values: valuesOf(join.slots) }) }),
+      }) as unknown as JournalEvent
+    }
+    default:
+      return event as unknown as JournalEvent
+  }
+}
+
+export const isTerminal = (event: Event): boolean =>
+  event.type === 'run.succeeded' || event.type === 'run.failed' || event.type === 'run.cancelled'

@@ -1,0 +1,170 @@
+import { randomBytes } from 'node:crypto'
+import type { Definition, Internals, TopologyInternals } from '../define/definition.js'
+import { internalsOf, isDefinition } from '../define/definition.js'
+import type { Limits } from '../define/limits.js'
+import { TuttiError } from '../define/tutti-error.js'
+import type { BranchState } from '../kernel/action.js'
+import type { Command } from '../kernel/command.js'
+import { runIdPattern } from '../kernel/ids.js'
+import { toJson } from '../kernel/json.js'
+import type { Problem } from '../kernel/problem.js'
+import type { RunLimits } from '../kernel/shape.js'
+import { limitProblems } from '../kernel/validate.js'
+import { checked } from './check-schema.js'
+import type { Engine } from './engine.js'
+import { onceUnder } from './keyed.js'
+import { refused } from './refused.js'
+import { runHandle } from './run-handle.js'
+import type { Run, StartOptions } from './tutti.js'
+
+export type StartGiven = StartOptions & { readonly input?: unknown }
+
+/** Starts a run: everything that can be wrong with it is found before anything is recorded. */
+export async function start(engine: Engine, of: Definition | string, given: StartGiven, defaults: Limits): Promise<Run<never>> {
+  const definition = resolved(engine, of)
+  const id = given.id ?? newId()
+  if (!runIdPattern.test(id))
+    throw new TuttiError('INVALID_INPUT', `a run id matches ${runIdPattern.source}; this one is ${JSON.stringify(id)}`)
+  const tags = checkTags(given.tags ?? {})
+  const input = await checkInput(definition, given.input)
+  const state = firstState(definition, input)
+  const limits = tightest(definition.shape.limits, [defaults, given.limits ?? {}])
+  const command: Command = {
+    type: 'run.start',
+    runId: id,
+    nonce: randomBytes(9).toString('base64url'),
+    shape: Object.freeze({ ...definition.shape, limits }),
+    ...(input !== undefined && { input }),
+    tags,
+    ...(given.session !== undefined && { session: given.session }),
+    ...(state !== undefined && { state }),
+  }
+  const request = JSON.stringify(['start', definition.shape.name, given.id ?? null, toJsonText(given.input)])
+  const { run, outcome } = await onceUnder(engine, given.key, { request, run: id }, (put) => engine.create(id, definition, command, put))
+  if (outcome?.refusal !== undefined) throw refused(outcome.refusal)
+  const handle = runHandle(engine, run, definition.shape.name, tags)
+  cancelWith(given.signal, handle)
+  return handle
+}
+
+function toJsonText(value: unknown): unknown {
+  const json = toJson(value)
+  return 'problem' in json ? null : (json.value ?? null)
+}
+
+const newId = (): string => randomBytes(12).toString('base64url')
+
+function resolved(engine: Engine, of: Definition | string): TopologyInternals {
+  const internals = typeof of === 'string' ? engine.definition(of) : definitionOf(engine, of)
+  if (internals === null)
+    throw new TuttiError('DEFINITION_NOT_FOUND', `there is no definition '${typeof of === 'string' ? of : of.name}' in this process`, {
+      hint: 'give it with open({ definitions: [ … ] })',
+    })
+  const problems = notAvailable(internals)
+  if (problems.length > 0 || internals.kind !== 'topology')
+    throw new TuttiError(
+      internals.kind === 'graph' ? 'INVALID_GRAPH' : 'INVALID_TOPOLOGY',
+      problems.map(({ where, message }) => `${where}: ${message}`).join('\n'),
+      { problems },
+    )
+  return internals
+}
+
+function definitionOf(engine: Engine, of: Definition): Internals {
+  if (!isDefinition(of)) internalsOf(of)
+  return engine.register(of)
+}
+
+/** What a definition may say and this version does not do yet: refused at the start, never accepted and ignored. */
+function notAvailable(internals: Internals): Problem[] {
+  const missing = (where: string, what: string): Problem => ({
+    code: 'NOT_AVAILABLE',
+    where,
+    message: `${what} is not available in this version`,
+  })
+  if (internals.kind === 'graph') return [missing(internals.shape.name, 'executing a graph')]
+  return Object.values(internals.agents).flatMap(({ name, act, options }) => [
+    ...(act === null ? [missing(`agents.${name}`, 'an agent without `act` (a language model)')] : []),
+    ...(['tools', 'memory', 'compensate', 'breaker', 'whenStopped'] as const)
+      .filter((option) => options[option] !== undefined)
+      .map((option) => missing(`agents.${name}.${option}`, `the option \`${option}\``)),
+  ])
+}
+
+function checkTags(tags: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const json = toJson(tags)
+  const bad =
+    'problem' in json ||
+    typeof json.value !== 'object' ||
+    json.value === null ||
+    Object.values(json.value).some((value) => typeof value !== 'string')
+  if (bad) throw new TuttiError('INVALID_INPUT', 'tags are a record of texts: { tenant: "acme" }')
+  return json.value as Readonly<Record<string, string>>
+}
+
+/** The run's input is what the definition's schema makes of it; an agent right after Start must take it too. */
+async function checkInput(definition: TopologyInternals, given: unknown): Promise<unknown> {
+  const input = await checked(definition.input, given, 'the input')
+  if ('problem' in input)
+    throw new TuttiError('INVALID_INPUT', input.problem, { hint: `look at the input schema of '${definition.shape.name}'` })
+  const firsts = definition.shape.edges.filter(({ from }) => from === 'Start')
+  let value = input.value
+  for (const { to } of firsts) {
+    const taken = await checked(definition.agents[to]?.input, input.value, `the input, for ${to},`)
+    if ('problem' in taken) throw new TuttiError('INVALID_INPUT', taken.problem, { hint: `look at the input schema of the agent ${to}` })
+    if (firsts.length === 1) value = taken.value
+  }
+  return value
+}
+
+function firstState(definition: TopologyInternals, input: unknown): BranchState | undefined {
+  if (definition.state === undefined) return undefined
+  let made: unknown
+  try {
+    made = definition.state(input)
+  } catch (cause) {
+    throw new TuttiError('INVALID_INPUT', `\`state\` threw for this input: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause,
+    })
+  }
+  const json = toJson(made)
+  if ('problem' in json) throw new TuttiError('INVALID_INPUT', `\`state\` gave what is no JSON at ${json.path}: ${json.problem}`)
+  if (typeof json.value !== 'object' || json.value === null || Array.isArray(json.value))
+    throw new TuttiError('INVALID_INPUT', '`state` must give a record')
+  const unmerged = Object.keys(json.value).find((key) => !Object.hasOwn(definition.shape.merge, key))
+  if (unmerged !== undefined)
+    throw new TuttiError('INVALID_TOPOLOGY', `the state has the key '${unmerged}', for which no merge is declared`, {
+      hint: `add it to \`merge\`: { ${unmerged}: 'mine' }`,
+    })
+  return json.value as BranchState
+}
+
+/** Of the limits of the definition, the engine and the start, the tightest holds. */
+function tightest(base: RunLimits, others: readonly Limits[]): RunLimits {
+  const made: Record<string, number | null> = { ...base }
+  for (const limits of others) {
+    const problems = limitProblems({ ...limits }, 'limits')
+    if (problems.length > 0)
+      throw new TuttiError('INVALID_INPUT', problems.map(({ where, message }) => `${where}: ${message}`).join('\n'), { problems })
+    for (const key of Object.keys(base)) {
+      const given = (limits as Readonly<Record<string, number | undefined>>)[key]
+      const known = made[key]
+      if (given !== undefined) made[key] = known === null || known === undefined ? given : Math.min(known, given)
+    }
+  }
+  return made as unknown as RunLimits
+}
+
+function cancelWith(signal: AbortSignal | undefined, run: Run): void {
+  if (signal === undefined) return
+  const cancel = (): void => {
+    // It may have ended meanwhile: then there is nothing to cancel.
+    run.cancel({ reason: 'the signal given to start was aborted' }).catch(() => {})
+  }
+  if (signal.aborted) cancel()
+  else {
+    signal.addEventListener('abort', cancel, { once: true })
+    const forget = (): void => signal.removeEventListener('abort', cancel)
+    run.result().then(forget, forget)
+  }
+}

@@ -1,0 +1,198 @@
+/**
+ * The port to where runs are kept. A store never looks into payloads: it commits, loads, lists, claims and compares.
+ *
+ * 1. A batch is one transaction: each item is done whole or not at all, and one item's conflict never fails the others.
+ * 2. An append succeeds only if the run's head is what it expects and, where it names an owner, only while that worker owns the run
+ *    under that epoch.
+ * 3. What `commit` has answered is as durable as `promises` says.
+ * 4. A run has at most one owner; each change of owner raises its epoch, in the same write.
+ */
+export interface Store {
+  readonly promises: StorePromises
+  /** Makes a worker known and gives its number, which is never given again. */
+  join(worker: { readonly nonce: string }): Promise<number>
+  /** Forgets a worker and gives its runs back, due at `at`. */
+  leave(worker: number, at: number): Promise<void>
+  /** Says that a worker is alive, and what is known of all others. */
+  beat(worker: number): Promise<readonly Peer[]>
+  /** Declares a worker dead if its beat is still the one that was seen, and gives its runs back, due at `at`; how many these were. */
+  fence(peer: { readonly worker: number; readonly beat: number }, at: number): Promise<number>
+  /** Takes runs of these definitions that nobody owns and that are due; each with a new epoch. */
+  claim(wanted: {
+    readonly worker: number
+    readonly definitions: readonly Executable[]
+    readonly now: number
+    readonly limit: number
+  }): Promise<Claimed>
+  commit(batch: readonly (Append | Put)[]): Promise<readonly Verdict[]>
+  load(run: string, options?: LoadOptions): Promise<Loaded | null>
+  /** The runs, newest first. */
+  list(filter: ListFilter): Promise<readonly RunRow[]>
+  marks(filter: MarkFilter): Promise<readonly MarkRow[]>
+  record(kind: string, key: string): Promise<StoredRecord | null>
+  /** All records of a kind, by key. */
+  records(kind: string): Promise<readonly (StoredRecord & { readonly key: string })[]>
+  blob(hash: string): Promise<string | null>
+  /** False: certainly nobody but this worker has committed since it last asked. Cheap: it is asked before every effect. */
+  moved(worker: number): boolean
+  /** Which runs a worker owns, under which epoch, and for which of them somebody rang since it last asked. */
+  mine(worker: number): Promise<{ readonly owned: ReadonlyMap<string, number>; readonly rung: readonly string[] }>
+  /** Calls when somebody may have committed; gives a function that stops it. */
+  onMoved(wake: () => void): () => void
+  /** Deletes runs that ended before a time, with all that belongs to them, at most `limit` of them; how many these were. */
+  gc(what: { readonly endedBefore: number; readonly limit: number }): Promise<number>
+  close(): Promise<void>
+}
+
+export interface StorePromises {
+  /** What survives: nothing, the death of the process, or a power cut. */
+  readonly durable: 'none' | 'process' | 'power'
+  /** Who can share it. */
+  readonly reach: 'process' | 'machine' | 'fleet'
+  /** How many bytes one value may have. */
+  readonly maxValue: number
+}
+
+/** Another worker. `gone`: it is certainly dead, so that nobody need wait for its beat. */
+export interface Peer {
+  readonly worker: number
+  readonly beat: number
+  readonly gone: boolean
+}
+
+/** A definition that a worker can execute, with the versions of runs that it goes on with. */
+export interface Executable {
+  readonly name: string
+  readonly versions: readonly string[]
+}
+
+/** `nextWake`: when the earliest run of these definitions that nobody owns and that is not due yet will be. */
+export interface Claimed {
+  readonly rows: readonly RunRow[]
+  readonly nextWake: number | null
+}
+
+/** Several events of one append, packed: `seq` is the first, `n` how many. */
+export interface EventRow {
+  readonly seq: number
+  readonly n: number
+  readonly body: string
+}
+
+/** What is added to one run; all or nothing. What is absent stays as it is. */
+export interface Append {
+  readonly run: string
+  /** Given for a new run; `exists` if there is one of this id. */
+  readonly create?: { readonly definition: string; readonly version: string; readonly tags: Readonly<Record<string, string>> }
+  /** The sequence before and after. */
+  readonly expect: number
+  readonly head: number
+  /** Given by the owner; absent: a command from elsewhere. */
+  readonly owner?: { readonly worker: number; readonly epoch: number }
+  /** Who commits: nobody rings for it. */
+  readonly by: number
+  readonly rows: readonly EventRow[]
+  readonly at: number
+  readonly status?: string
+  /** What the run waits for, for those who list it. */
+  readonly waits?: readonly string[]
+  /** When an unowned run is due; null: not until something happens to it. */
+  readonly wake?: number | null
+  readonly ended?: boolean
+  /** `take`: whoever commits becomes its owner, under a new epoch. `release`: nobody owns it any more. */
+  readonly own?: 'take' | 'release'
+  readonly marks?: readonly Mark[]
+  readonly puts?: readonly Put[]
+  readonly blobs?: readonly { readonly hash: string; readonly body: string }[]
+  readonly snapshot?: Snapshot
+}
+
+/** A fold of the journal up to `seq`, so that a long run loads fast. */
+export interface Snapshot {
+  readonly seq: number
+  readonly version: string
+  readonly body: string
+}
+
+/** Something a run can be found by; a null body takes it away. */
+export interface Mark {
+  readonly kind: string
+  readonly key: string
+  readonly body: string | null
+}
+
+/**
+ * A record changed by compare-and-set: `expect` is its revision, 0 if it must not exist. Inside an append it belongs to that run and is
+ * deleted with it. `wakeMarked`: every run with this mark is due at `at` and its owner is rung, in the same write.
+ */
+export interface Put {
+  readonly kind: string
+  readonly key: string
+  readonly expect: number
+  readonly body: string
+  readonly wakeMarked?: { readonly kind: string; readonly key: string; readonly at: number }
+}
+
+export interface StoredRecord {
+  readonly revision: number
+  readonly body: string
+}
+
+/** `epoch` is given where the append made a run or took it. */
+export type Verdict =
+  | { readonly ok: true; readonly epoch?: number }
+  | { readonly ok: false; readonly why: 'head' | 'epoch' | 'exists' | 'gone' }
+  | { readonly ok: false; readonly why: 'record'; readonly found: StoredRecord | null }
+
+export interface RunRow {
+  /** Where it stands among all runs, oldest first: the cursor of a listing. */
+  readonly order: number
+  readonly id: string
+  readonly definition: string
+  readonly version: string
+  readonly tags: Readonly<Record<string, string>>
+  readonly status: string
+  readonly waits: readonly string[]
+  readonly head: number
+  readonly epoch: number
+  readonly worker: number | null
+  readonly startedAt: number
+  readonly endedAt: number | null
+}
+
+/** `after`: only rows that hold events after this one. `snapshot`: the newest one too, and then only rows after it. */
+export interface LoadOptions {
+  readonly after?: number
+  readonly limit?: number
+  readonly snapshot?: boolean
+}
+
+export interface Loaded {
+  readonly row: RunRow
+  readonly rows: readonly EventRow[]
+  readonly snapshot: Snapshot | null
+}
+
+export interface ListFilter {
+  readonly status?: readonly string[]
+  readonly definition?: string
+  readonly tags?: Readonly<Record<string, string>>
+  readonly since?: number
+  /** Only those that are older than the run of this order. */
+  readonly before?: number
+  readonly limit: number
+}
+
+export interface MarkFilter {
+  readonly kind: string
+  readonly run?: string
+}
+
+export interface MarkRow extends Mark {
+  readonly run: string
+}
+
+/** Tells the two kinds of a batch apart. */
+export function isAppend(item: Append | Put): item is Append {
+  return 'run' in item
+}

@@ -1,0 +1,152 @@
+import { systemClock } from './clock.js'
+import type { Executable, RunRow, Store } from './store.js'
+import type { Clock, LogEntry } from './tutti.js'
+
+export interface WorkerPort {
+  readonly store: Store
+  readonly worker: number
+  readonly clock: Clock
+  readonly ttlMs: number
+  readonly onLog: (entry: LogEntry) => void
+  executables(): readonly Executable[]
+  claimed(row: RunRow): Promise<void>
+  /** Calls at a time of the clock; gives a function that takes it back. */
+  at(due: number, ring: () => void): () => void
+}
+
+/** How many beats make a time to live. */
+const beatsPerTtl = 4
+/** How many runs are claimed at once, so that several workers share what is there. */
+const claimsMax = 64
+
+/**
+ * One process among those that share a store: it says that it is alive, watches the others, and takes runs that nobody owns.
+ *
+ * 1. A peer is dead when the store is certain of it, or when its beat has not changed for a time to live, counted in this worker's own
+ *    ticks: no two clocks are compared, and a machine that slept fences nobody.
+ * 2. Nothing is claimed that a live peer may own: a run is due only once its owner has let it go or was fenced.
+ */
+export class Worker {
+  readonly #port: WorkerPort
+  readonly #watched = new Map<number, { readonly beat: number; readonly ticks: number }>()
+  readonly #stop = new AbortController()
+  #claiming: Promise<void> | null = null
+  #wakeUp: () => void = () => {}
+  #claimAgain = false
+  #unalarm: () => void = () => {}
+
+  constructor(port: WorkerPort) {
+    this.#port = port
+  }
+
+  start(): void {
+    void this.#beat()
+    this.claim()
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    this.#unalarm()
+    await this.#claiming
+  }
+
+  /** Takes what is due, now or right after the look that is under way. */
+  claim(): void {
+    if (this.#stop.signal.aborted) return
+    if (this.#claiming !== null) {
+      this.#claimAgain = true
+      return
+    }
+    this.#claiming = this.#claim()
+      .catch((error: unknown) => this.#warn('runs could not be claimed', error))
+      .finally(() => {
+        this.#claiming = null
+        if (this.#claimAgain) {
+          this.#claimAgain = false
+          this.claim()
+        }
+      })
+  }
+
+  async #claim(): Promise<void> {
+    const { store, worker, clock } = this.#port
+    for (;;) {
+      const definitions = this.#port.executables()
+      if (definitions.length === 0 || this.#stop.signal.aborted) return
+      const { rows, nextWake } = await store.claim({ worker, definitions, now: clock.now(), limit: claimsMax })
+      await Promise.all(rows.map((row) => this.#port.claimed(row)))
+      if (rows.length > 0) continue
+      this.#unalarm()
+      this.#unalarm = nextWake === null ? () => {} : this.#port.at(nextWake, () => this.claim())
+      return
+    }
+  }
+
+  async #beat(): Promise<void> {
+    const everyMs = Math.max(1, Math.floor(this.#port.ttlMs / beatsPerTtl))
+    while (!this.#stop.signal.aborted) {
+      try {
+        await this.#watch()
+      } catch (error) {
+        this.#warn('the other workers could not be watched', error)
+      }
+      // Alone on a clock of its own, a worker has nobody to watch and nobody to tell: it waits until somebody comes.
+      if (this.#port.clock !== systemClock && this.#watched.size === 0) await this.#company()
+      else await this.#tick(everyMs)
+    }
+  }
+
+  /** Somebody has come, gone, or written to the store. */
+  noticed(): void {
+    this.#wakeUp()
+    this.claim()
+  }
+
+  #company(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wakeUp = resolve
+      this.#stop.signal.addEventListener('abort', () => resolve(), { once: true })
+    })
+  }
+
+  async #watch(): Promise<void> {
+    const { store, worker, clock } = this.#port
+    const peers = await store.beat(worker)
+    for (const number of this.#watched.keys()) if (!peers.some((peer) => peer.worker === number)) this.#watched.delete(number)
+    let freed = 0
+    for (const { worker: number, beat, gone } of peers) {
+      const before = this.#watched.get(number)
+      const ticks = before?.beat === beat ? before.ticks + 1 : 0
+      this.#watched.set(number, { beat, ticks })
+      if (!gone && ticks <= beatsPerTtl) continue
+      freed += await store.fence({ worker: number, beat }, clock.now())
+      this.#watched.delete(number)
+    }
+    if (freed > 0) this.#port.onLog({ level: 'warn', message: `${freed} runs of workers that died are taken over` })
+    // The safety net under everything that should have been told.
+    this.claim()
+  }
+
+  /** A worker on a shared store stays for what may come; in the memory of one process it must not keep the process alive. */
+  #tick(ms: number): Promise<void> {
+    const { clock, store } = this.#port
+    if (clock !== systemClock) return clock.sleep(ms, this.#stop.signal)
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms)
+      if (store.promises.reach === 'process' || this.#port.executables().length === 0) timer.unref()
+      this.#stop.signal.addEventListener(
+        'abort',
+        () => {
+          clearTimeout(timer)
+          resolve()
+        },
+        { once: true },
+      )
+    })
+  }
+
+  #warn(what: string, error: unknown): void {
+    if (!this.#stop.signal.aborted)
+      this.#port.onLog({ level: 'warn', message: `${what}: ${error instanceof Error ? error.message : String(error)}` })
+  }
+}

@@ -1,0 +1,46 @@
+export { type Act, type ActFn, type Agent, agent, type Handlers, type Options } from './define/agent.js'
+export type { Definition, Graph, Topology } from './define/definition.js'
+export type { Edges, Pattern } from './define/edges.js'
+export { type GraphBuilder, graph, type StepContext } from './define/graph.js'
+export type { LanguageModel } from './define/language-model.js'
+export type { Limits } from './define/limits.js'
+export { patterns, type Tree } from './define/patterns.js'
+export { type Provided, type Resource, resource } from './define/resource.js'
+export type { Retry } from './define/retry.js'
+export type { Rule } from './define/rules.js'
+export type { Schema } from './define/schema.js'
+export type { Tags } from './define/tags.js'
+export { type Tool, tool } from './define/tool.js'
+export { type Merge, topology } from './define/topology.js'
+export type { AnySeat, Call, Carry, Denied, JoinResult, MemoryEntry, Message, Role, Seat, Turn } from './define/turn.js'
+export { type Code, TuttiError } from './define/tutti-error.js'
+export type { ActivityContext, Done, Work } from './define/work.js'
+export type { Ask } from './engine/ask.js'
+export type { Delta, Events, JournalEvent } from './engine/events.js'
+export type { Store } from './engine/store.js'
+export type {
+  AgentCommand,
+  AgentControl,
+  AgentRecord,
+  AgentStatus,
+  Clock,
+  Command,
+  InputOf,
+  LogEntry,
+  ModelFactory,
+  OpenOptions,
+  OutputOf,
+  Run,
+  RunResult,
+  RunSummary,
+  RuntimeState,
+  StartOptions,
+  Tutti,
+} from './engine/tutti.js'
+export type { Report, Rollback, RunStatus } from './inspect/report-data.js'
+export type { Action, AskAction, Fail, Finish, Fork, Invoke, Reply } from './kernel/action.js'
+export type { Failure, FailureCode } from './kernel/failure.js'
+export type { Join, JoinData, Policy, Slot } from './kernel/join.js'
+export type { Problem } from './kernel/problem.js'
+export type { Edge } from './kernel/shape.js'
+export { open } from './open.js'

@@ -1,0 +1,457 @@
+import type { Action } from '../kernel/action.js'
+import type { Event } from '../kernel/event.js'
+import type { Failure } from '../kernel/failure.js'
+import type { Slot } from '../kernel/join.js'
+import type { Report, RunStatus } from './report-data.js'
+
+/**
+ * The report of a run: one pass over its journal, then a walk over what is reported of it (KERNEL §12).
+ *
+ * 1. Everything but `measured` is the same bytes in every order, for fixed choices. So nothing is listed as it came: branches by id, what
+ *    one branch did in its own order, calls as they were declared.
+ * 2. Below a slot that reads cancelled nothing is looked at: what was done there depends on when the choice fell.
+ * 3. A slot settles with the branch that survived its merges, whose seat is always a lower one.
+ */
+export function reportOf(events: Iterable<Event>, extra: { readonly refusals?: Readonly<Record<string, number>> } = {}): Report {
+  const run = factsOf(events)
+  const { started, ended } = run
+  return {
+    runId: started.runId,
+    definition: started.definition,
+    version: run.version,
+    status: statusOf(run),
+    ...(ended?.type === 'run.succeeded' && ended.output !== undefined && { output: ended.output }),
+    ...(ended?.type === 'run.failed' && { error: withoutAttempts(ended.error) }),
+    ...(ended !== null && { rollback: ended.type === 'run.succeeded' ? 'none' : ended.rollback }),
+    notUndone: [],
+    ...(run.closing ? nothing : listsOf(run)),
+    measured: {
+      startedAt: started.at,
+      ...(ended !== null && { endedAt: ended.at }),
+      durations: run.durations,
+      attempts: run.attempts,
+      cancelled: run.cancelled,
+      refusals: extra.refusals ?? {},
+      usage: { inputTokens: 0, outputTokens: 0 },
+    },
+  }
+}
+
+type Lists = Pick<Report, 'agents' | 'interactions' | 'branches' | 'steps' | 'detached' | 'choices'>
+
+/** All that is left of a run that was cancelled or crossed a limit: how far it had come by then depends on the order. */
+const nothing: Lists = { agents: [], interactions: [], branches: [], steps: [], detached: [], choices: [] }
+
+function statusOf({ ended, paused }: RunFacts): RunStatus {
+  switch (ended?.type) {
+    case 'run.succeeded':
+      return 'succeeded'
+    case 'run.failed':
+      return 'failed'
+    case 'run.cancelled':
+      return 'cancelled'
+    case undefined:
+      return paused ? 'paused' : 'running'
+  }
+}
+
+/** A failure says where it began, never in which attempt: attempts depend on timing. */
+function withoutAttempts({ code, message, retryable, data, at, cause, others }: Failure): Failure {
+  const { branch, agent, step, turn } = at
+  return {
+    code,
+    message,
+    retryable,
+    ...(data !== undefined && { data }),
+    at: {
+      ...(branch !== undefined && { branch }),
+      ...(agent !== undefined && { agent }),
+      ...(step !== undefined && { step }),
+      ...(turn !== undefined && { turn }),
+    },
+    ...(cause !== undefined && { cause: withoutAttempts(cause) }),
+    ...(others !== undefined && { others: others.map(withoutAttempts) }),
+  }
+}
+
+// ── what the journal says ────────────────────────────────────────────────────────────────────────────────
+
+type Of<T extends Event['type']> = Extract<Event, { type: T }>
+type Status = Slot['status']
+type Choice = Report['choices'][number]
+type Interaction = Report['interactions'][number]
+
+interface RunFacts {
+  readonly started: Of<'run.started'>
+  /** Of the definition that went on with it last. */
+  version: string
+  /** The agents in declared order, then those of earlier versions. */
+  nodes: readonly string[]
+  readonly root: BarrierFacts
+  readonly branches: Map<string, BranchFacts>
+  readonly barriers: Map<string, BarrierFacts>
+  ended: Of<'run.succeeded' | 'run.failed' | 'run.cancelled'> | null
+  paused: boolean
+  /** It was cancelled, or crossed a limit. */
+  closing: boolean
+  cancelled: number
+  readonly durations: Record<string, number>
+  readonly attempts: Record<string, number>
+}
+
+interface BarrierFacts {
+  readonly kind: 'root' | 'fork' | 'detached'
+  readonly owner: BranchFacts | null
+  /** The agent that waits here: the owner's when it forked. */
+  readonly waiting: string | null
+  /** Who was given each slot; `notified` has nobody who could settle it and has arrived. */
+  readonly seats: (BranchFacts | 'notified')[]
+  /** The slots that count, if its firing was a choice. */
+  decidedBy: ReadonlySet<number> | null
+  /** The slots as they are reported, once that was asked for; null is pending. */
+  read: readonly (Status | null)[] | null
+}
+
+interface BranchFacts {
+  readonly id: string
+  /** The agent it was opened at. */
+  readonly to: string
+  readonly scope: BarrierFacts
+  readonly seat: number
+  /** Forked and detached ones, in the order of their ordinals. */
+  readonly children: BranchFacts[]
+  readonly turns: TurnFacts[]
+  /** Its own: of its turns, its asks and its forks, in the order in which it came to them. */
+  readonly choices: Choice[]
+  standing: 'running' | 'held' | 'forked' | 'asking'
+  survivor: BranchFacts | null
+  settled: { readonly status: Status; readonly error?: Failure } | null
+}
+
+/** A turn, however many attempts it took. */
+interface TurnFacts {
+  readonly number: number
+  readonly agent: string
+  readonly at: number
+  action: Action | null
+  /** Where the calls of its fork are counted. */
+  fork: BarrierFacts | null
+  /** Of what ends without its branch: a notification has arrived, an ask was answered or has expired. */
+  outcome: Status | null
+}
+
+function factsOf(events: Iterable<Event>): RunFacts {
+  let run: RunFacts | null = null
+  for (const event of events) {
+    if (event.type === 'run.started') run = newRun(event)
+    else if (run === null) throw new Error(`a journal begins with run.started, not with ${event.type}`)
+    else note(run, event)
+  }
+  if (run === null) throw new Error('there is no report of an empty journal')
+  return run
+}
+
+function newRun(started: Of<'run.started'>): RunFacts {
+  const root = newBarrier('root', null)
+  const measured = { cancelled: 0, durations: {}, attempts: {} }
+  const { version, shape } = started
+  return {
+    started,
+    version,
+    nodes: shape.nodes,
+    root,
+    branches: new Map(),
+    barriers: new Map(),
+    ended: null,
+    paused: false,
+    closing: false,
+    ...measured,
+  }
+}
+
+function newBarrier(kind: BarrierFacts['kind'], owner: BranchFacts | null): BarrierFacts {
+  const waiting = kind === 'fork' ? (owner?.turns.at(-1)?.agent ?? null) : null
+  return { kind, owner, waiting, seats: [], decidedBy: null, read: null }
+}
+
+/** Notes what one event adds. */
+function note(run: RunFacts, event: Event): void {
+  switch (event.type) {
+    case 'run.claimed':
+      if (event.shape === undefined) return
+      run.version = event.shape.version
+      run.nodes = [...new Set([...event.shape.nodes, ...run.nodes])]
+      return
+    case 'run.paused':
+      run.paused = true
+      return
+    case 'run.resumed':
+      run.paused = false
+      return
+    case 'run.closing':
+      run.paused = false
+      run.closing = true
+      return
+    case 'run.succeeded':
+    case 'run.failed':
+    case 'run.cancelled':
+      run.ended = event
+      return
+    case 'barrier.opened':
+      return barrierOpened(run, event)
+    case 'barrier.arrived':
+      if (event.branch === undefined) barrierOf(run, event.barrier).seats[event.slot] = 'notified'
+      return
+    case 'barrier.fired':
+      return barrierFired(run, event)
+    case 'barrier.released':
+      return stand(barrierOf(run, event.barrier).owner, 'running')
+    case 'branch.opened':
+      return branchOpened(run, event)
+    case 'branch.notified':
+      return came(branchOf(run, event.branch), 'arrived')
+    case 'branch.held':
+      return stand(branchOf(run, event.branch), 'held')
+    case 'branch.settled':
+      if (event.status === 'cancelled') run.cancelled++
+      branchOf(run, event.branch).settled = event.status === 'failed' ? { status: 'failed', error: event.error } : { status: event.status }
+      return
+    case 'rendezvous.fired': {
+      const survivor = branchOf(run, event.branch)
+      for (const id of event.merged) branchOf(run, id).survivor = survivor
+      return stand(survivor, 'running')
+    }
+    case 'turn.started':
+      return turnStarted(run, event)
+    case 'turn.completed':
+      turnOf(run, event).action = event.action
+      return turnEnded(run, event)
+    case 'turn.rejected':
+      return event.final ? turnEnded(run, event) : undefined
+    case 'turn.failed':
+      return turnFailed(run, event)
+    case 'ask.opened':
+      return stand(branchOf(run, event.branch), 'asking')
+    case 'ask.answered':
+      return came(branchOf(run, event.branch), 'arrived')
+    case 'ask.expired': {
+      const branch = branchOf(run, event.branch)
+      branch.choices.push({ at: event.askId, kind: 'timeout', decidedBy: [] })
+      return came(branch, 'failed')
+    }
+    // These leave nothing in a report, or say again what another event says.
+    case 'run.started':
+    case 'run.released':
+    case 'run.decided':
+    case 'barrier.closed':
+    case 'branch.moved':
+    case 'turn.aborted':
+    case 'activity.started':
+    case 'activity.completed':
+    case 'activity.failed':
+    case 'sleep.started':
+    case 'timer.fired':
+      return
+  }
+}
+
+function branchOf(run: RunFacts, id: string): BranchFacts {
+  const branch = run.branches.get(id)
+  if (branch === undefined) throw new Error(`the journal has no branch ${id}`)
+  return branch
+}
+
+function barrierOf(run: RunFacts, id: string): BarrierFacts {
+  const barrier = run.barriers.get(id)
+  if (barrier === undefined) throw new Error(`the journal has no barrier ${id}`)
+  return barrier
+}
+
+function stand(branch: BranchFacts | null, standing: BranchFacts['standing']): void {
+  if (branch !== null) branch.standing = standing
+}
+
+/** What the branch's last turn did has come to something, and it goes on. */
+function came(branch: BranchFacts, outcome: Status): void {
+  const turn = branch.turns.at(-1)
+  if (turn !== undefined) turn.outcome = outcome
+  stand(branch, 'running')
+}
+
+function barrierOpened(run: RunFacts, event: Of<'barrier.opened'>): void {
+  if (event.branch === undefined) {
+    run.barriers.set(event.barrier, run.root)
+    return
+  }
+  const owner = branchOf(run, event.branch)
+  const barrier = newBarrier(event.kind, owner)
+  run.barriers.set(event.barrier, barrier)
+  const turn = owner.turns.at(-1)
+  if (event.kind !== 'fork' || turn === undefined) return
+  turn.fork = barrier
+  stand(owner, 'forked')
+}
+
+function barrierFired(run: RunFacts, event: Of<'barrier.fired'>): void {
+  const barrier = barrierOf(run, event.barrier)
+  if (barrier.kind === 'fork') stand(barrier.owner, 'running')
+  if (event.decidedBy === undefined) return
+  barrier.decidedBy = new Set(event.decidedBy)
+  barrier.owner?.choices.push({ at: event.barrier, kind: event.byTimeout === true ? 'timeout' : 'join', decidedBy: event.decidedBy })
+}
+
+function branchOpened(run: RunFacts, event: Of<'branch.opened'>): void {
+  const scope = barrierOf(run, event.barrier)
+  const { branch: id, to, slot: seat } = event
+  const branch: BranchFacts = {
+    id,
+    to,
+    scope,
+    seat,
+    children: [],
+    turns: [],
+    choices: [],
+    standing: 'running',
+    survivor: null,
+    settled: null,
+  }
+  run.branches.set(id, branch)
+  scope.seats[seat] = branch
+  if (event.parent !== null) branchOf(run, event.parent).children.push(branch)
+}
+
+type OfTurn = Of<'turn.started' | 'turn.completed' | 'turn.rejected' | 'turn.failed'>
+
+const turnKey = ({ branch, turn }: OfTurn): string => `${branch}/${turn}`
+
+function turnStarted(run: RunFacts, event: Of<'turn.started'>): void {
+  const { turns } = branchOf(run, event.branch)
+  if (event.attempt > 1) run.attempts[turnKey(event)] = event.attempt
+  if (turns.at(-1)?.number === event.turn) return
+  turns.push({ number: event.turn, agent: event.agent, at: event.at, action: null, fork: null, outcome: null })
+}
+
+function turnOf(run: RunFacts, event: OfTurn): TurnFacts {
+  const turn = branchOf(run, event.branch).turns.at(-1)
+  if (turn?.number !== event.turn) throw new Error(`the journal does not say when turn ${event.turn} of branch ${event.branch} started`)
+  return turn
+}
+
+function turnEnded(run: RunFacts, event: OfTurn): void {
+  run.durations[turnKey(event)] = event.at - turnOf(run, event).at
+}
+
+/** Which attempt ran out of time is part of that choice: what the next one is shown may depend on it. */
+function turnFailed(run: RunFacts, event: Of<'turn.failed'>): void {
+  if (event.timedOut === true) branchOf(run, event.branch).choices.push({ at: turnKey(event), kind: 'timeout', decidedBy: [event.attempt] })
+  if (event.final) turnEnded(run, event)
+}
+
+// ── what is reported of it ───────────────────────────────────────────────────────────────────────────────
+
+function listsOf({ root, nodes }: RunFacts): Lists {
+  const involved = new Set<string>()
+  const interactions: Interaction[] = []
+  const branches: Report['branches'][number][] = []
+  const detached: Report['detached'][number][] = []
+  const choices: Choice[] = []
+  for (const branch of reportedBranches(root)) {
+    branches.push(branchEntry(branch))
+    if (statusIn(branch) === 'cancelled') continue
+    for (const { agent } of branch.turns) involved.add(agent)
+    for (const turn of branch.turns) for (const interaction of interactionsOf(branch, turn)) interactions.push(interaction)
+    for (const choice of branch.choices) choices.push(choice)
+    if (branch.scope.kind === 'detached' && branch.settled !== null) detached.push(detachedEntry(branch, branch.settled))
+  }
+  const agents = nodes.filter((node) => involved.has(node))
+  return { agents, interactions, branches, steps: [], detached, choices }
+}
+
+/**
+ * The branches that are reported, in the order of their ids: each before its children, these by their ordinals. One whose slot reads
+ * cancelled is the last on its way down. Not recursive, because detached branches may follow each other without end.
+ */
+function* reportedBranches(root: BarrierFacts): Generator<BranchFacts> {
+  const stack = root.seats.filter((seat) => seat !== 'notified').reverse()
+  for (let branch = stack.pop(); branch !== undefined; branch = stack.pop()) {
+    yield branch
+    if (statusIn(branch) === 'cancelled') continue
+    for (let i = branch.children.length - 1; i >= 0; i--) {
+      const child = branch.children[i]
+      if (child !== undefined) stack.push(child)
+    }
+  }
+}
+
+/** The slots of a barrier as they are reported: those that don't count read cancelled, whatever became of them. */
+function slotsOf(barrier: BarrierFacts): readonly (Status | null)[] {
+  if (barrier.read !== null) return barrier.read
+  const read: (Status | null)[] = []
+  for (const [index, seat] of barrier.seats.entries()) {
+    const counts = barrier.decidedBy === null || barrier.decidedBy.has(index)
+    read.push(counts ? settledAs(seat, read) : 'cancelled')
+  }
+  barrier.read = read
+  return read
+}
+
+function settledAs(seat: BranchFacts | 'notified', before: readonly (Status | null)[]): Status | null {
+  if (seat === 'notified') return 'arrived'
+  return seat.survivor === null ? (seat.settled?.status ?? null) : (before[seat.survivor.seat] ?? null)
+}
+
+/** How the slot that a branch was opened for is reported. */
+function statusIn({ scope, seat }: BranchFacts): Status | null {
+  return slotsOf(scope)[seat] ?? null
+}
+
+/** Of a slot that reads cancelled no more than that: what its branch had done by then, even a merge, depends on the order. */
+function branchEntry(branch: BranchFacts): Report['branches'][number] {
+  const status = statusIn(branch)
+  if (status === 'cancelled') return { id: branch.id, agents: [], turns: 0, status }
+  return {
+    id: branch.id,
+    agents: wayOf(branch),
+    turns: branch.turns.length,
+    status: branch.survivor === null ? (status ?? branch.standing) : 'merged',
+  }
+}
+
+/** The agents that a branch came by, each once for as long as it stayed. */
+function wayOf({ turns }: BranchFacts): string[] {
+  return turns.map(({ agent }) => agent).filter((agent, index, all) => agent !== all[index - 1])
+}
+
+/** A detached branch whose finish came from further in has gone past its own forks: for those who started it, it has arrived. */
+function detachedEntry({ id, to }: BranchFacts, { error }: NonNullable<BranchFacts['settled']>): Report['detached'][number] {
+  return error === undefined
+    ? { branch: id, agent: to, status: 'arrived' }
+    : { branch: id, agent: to, status: 'failed', error: withoutAttempts(error) }
+}
+
+/** The edges that a turn used, as far as it is known what came of them. */
+function interactionsOf(branch: BranchFacts, turn: TurnFacts): Interaction[] {
+  const { action } = turn
+  const onward = statusIn(branch)
+  const used = (to: string | null, request: unknown, outcome: Status | null): Interaction[] => {
+    if (to === null || outcome === null) return []
+    return [{ branch: branch.id, turn: turn.number, from: turn.agent, to, ...(request !== undefined && { request }), outcome }]
+  }
+  switch (action?.type) {
+    case 'invoke':
+      return used(action.to, action.request, turn.outcome ?? onward)
+    case 'reply':
+      return used(branch.scope.waiting, action.value, onward)
+    case 'finish':
+      return used('End', action.output, onward)
+    case 'ask':
+      return used('User', action.question, turn.outcome)
+    case 'fork': {
+      const slots = turn.fork === null ? [] : slotsOf(turn.fork)
+      return action.calls.flatMap(({ to, request }, index) => used(to, request, slots[index] ?? null))
+    }
+    case 'fail':
+    case undefined:
+      return []
+  }
+}

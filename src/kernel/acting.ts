@@ -1,0 +1,132 @@
+import type { Action, Fork, Invoke } from './action.js'
+import { crossLimit } from './closing.js'
+import type { Draft } from './draft.js'
+import { emit } from './draft.js'
+import type { Failure } from './failure.js'
+import { askOf, childBranch, forkBarrier } from './ids.js'
+import { joinSpec } from './join.js'
+import type { Branch } from './state.js'
+import { barrierOf, branchOf, enclosingForks, shapeOf, waitingAgent } from './state.js'
+
+/** Does what a legal action says (KERNEL §3). */
+export function perform(draft: Draft, branch: Branch, action: Action): void {
+  switch (action.type) {
+    case 'invoke':
+      return isNotify(draft, branch, action.to) ? notify(draft, branch, action) : go(draft, branch, action.to)
+    case 'reply':
+      return go(draft, branch, waitingAgent(draft.state, branch) ?? '')
+    case 'fork':
+      return fork(draft, branch, action)
+    case 'finish':
+      return finish(draft, branch)
+    case 'ask': {
+      const { question, timeoutMs, schema } = action
+      const ask = {
+        id: askOf(branch.id, branch.asks + 1),
+        branch: branch.id,
+        agent: branch.agent,
+        openedAt: draft.at,
+        kind: 'question',
+        question,
+        ...(timeoutMs !== undefined && { timeoutMs }),
+        ...(schema !== undefined && { schema }),
+      } as const
+      return emit(draft, { type: 'ask.opened', branch: branch.id, ask })
+    }
+    case 'fail':
+      return fail(draft, branch, action.error)
+  }
+}
+
+/** The branch fails here and now: the failure says where it began, and never in which attempt. */
+export function fail(draft: Draft, branch: Branch, error: Failure): void {
+  const at = { branch: branch.id, agent: branch.agent, turn: branch.turn }
+  emit(draft, { type: 'branch.settled', branch: branch.id, status: 'failed', error: Object.freeze({ ...error, at }) })
+}
+
+function isNotify(draft: Draft, branch: Branch, to: string): boolean {
+  return shapeOf(draft.state).edges.some((edge) => edge.from === branch.agent && edge.to === to && edge.notify === true)
+}
+
+/** Over an edge that is no notify edge: a reply, an escape, a rendezvous, or a move, the first that fits. */
+function go(draft: Draft, branch: Branch, to: string): void {
+  for (const { barrier, agent } of enclosingForks(draft.state, branch.scope)) {
+    if (agent !== to) continue
+    return barrier.id === branch.scope ? arrive(draft, branch) : escape(draft, branch, barrier.id)
+  }
+  if (shapeOf(draft.state).joins.includes(to)) return emit(draft, { type: 'branch.held', branch: branch.id, node: to })
+  emit(draft, { type: 'branch.moved', branch: branch.id, to })
+}
+
+function arrive(draft: Draft, branch: Branch): void {
+  for (const slot of branch.slots)
+    emit(draft, { type: 'barrier.arrived', barrier: branch.scope, slot, by: branch.agent, branch: branch.id })
+  emit(draft, { type: 'branch.settled', branch: branch.id, status: 'arrived' })
+}
+
+function escape(draft: Draft, branch: Branch, to: string): void {
+  emit(draft, { type: 'branch.settled', branch: branch.id, status: 'escaped', to })
+}
+
+/** At the root or in a detached scope its slots arrive; inside forks it escapes to the outermost. */
+function finish(draft: Draft, branch: Branch): void {
+  let outermost = barrierOf(draft.state, branch.scope)
+  for (const { barrier } of enclosingForks(draft.state, branch.scope)) {
+    const waiting = branchOf(draft.state, barrier.waiting ?? '')
+    outermost = barrierOf(draft.state, waiting.scope)
+  }
+  if (outermost.id === branch.scope) arrive(draft, branch)
+  else escape(draft, branch, outermost.id)
+}
+
+/** Whether there is room for more branches under this one; if not, the run has crossed a limit. */
+function reserve(draft: Draft, branch: Branch, count: number): boolean {
+  const { maxFanOut, maxBranches, maxDepth } = shapeOf(draft.state).limits
+  if (count > maxFanOut) crossLimit(draft, 'LIMIT_FANOUT', `a fork has more than the ${maxFanOut} calls it may have (maxFanOut)`)
+  else if (draft.state.branchesUsed + count > maxBranches)
+    crossLimit(draft, 'LIMIT_BRANCHES', `the run needs more than the ${maxBranches} branches it may have (maxBranches)`)
+  else if (count > 0 && branch.depth + 1 > maxDepth)
+    crossLimit(draft, 'LIMIT_DEPTH', `branches nest deeper than the ${maxDepth} levels they may (maxDepth)`)
+  else return true
+  return false
+}
+
+/** A detached branch starts, with nobody waiting for it and no fork around it. */
+function detach(draft: Draft, parent: string, to: string, call?: number): void {
+  const { forks, children } = branchOf(draft.state, parent)
+  const barrier = forkBarrier(parent, forks + 1)
+  emit(draft, {
+    type: 'barrier.opened',
+    barrier,
+    kind: 'detached',
+    branch: parent,
+    ...(call !== undefined && { call }),
+    width: 1,
+    join: joinSpec('all'),
+  })
+  emit(draft, { type: 'branch.opened', branch: childBranch(parent, children), parent, to, barrier, slot: 0 })
+}
+
+function notify(draft: Draft, branch: Branch, action: Invoke): void {
+  if (!reserve(draft, branch, 1)) return
+  detach(draft, branch.id, action.to)
+  emit(draft, { type: 'branch.notified', branch: branch.id, to: action.to })
+}
+
+function fork(draft: Draft, branch: Branch, action: Fork): void {
+  if (!reserve(draft, branch, action.calls.length)) return
+  const barrier = forkBarrier(branch.id, branch.forks + 1)
+  const notified = new Set(
+    shapeOf(draft.state).edges.flatMap((edge) => (edge.from === branch.agent && edge.notify === true ? [edge.to] : [])),
+  )
+  emit(draft, { type: 'barrier.opened', barrier, kind: 'fork', branch: branch.id, width: action.calls.length, join: joinSpec(action.join) })
+  action.calls.forEach(({ to }, slot) => {
+    if (notified.has(to)) {
+      detach(draft, branch.id, to, slot)
+      emit(draft, { type: 'barrier.arrived', barrier, slot, by: to })
+      return
+    }
+    const child = childBranch(branch.id, branchOf(draft.state, branch.id).children)
+    emit(draft, { type: 'branch.opened', branch: child, parent: branch.id, to, barrier, slot })
+  })
+}

@@ -1,0 +1,42 @@
+import type { Draft } from './draft.js'
+import { emit } from './draft.js'
+import type { Failure, FailureCode } from './failure.js'
+import { byId } from './ids.js'
+import { barrierOf, branchOf } from './state.js'
+
+/** Cancels what is live in a scope, down to the last grandchild. Detached branches are not in it and go on. */
+export function closeScope(draft: Draft, barrier: string): void {
+  const live = [...barrierOf(draft.state, barrier).live.keys()].map((id) => branchOf(draft.state, id))
+  live.sort((a, b) => (a.slots[0] ?? 0) - (b.slots[0] ?? 0))
+  for (const { id } of live) cancelBranch(draft, id)
+}
+
+function cancelBranch(draft: Draft, id: string): void {
+  const { standing } = branchOf(draft.state, id)
+  const inner = standing.status === 'forked' || standing.status === 'asking' ? standing.barrier : null
+  if (inner !== null) closeBarrier(draft, inner)
+  emit(draft, { type: 'branch.settled', branch: id, status: 'cancelled' })
+}
+
+function closeBarrier(draft: Draft, barrier: string): void {
+  closeScope(draft, barrier)
+  emit(draft, { type: 'barrier.closed', barrier })
+}
+
+/** Closes every open barrier, detached ones too: what comes late is refused as stale. */
+function closeAll(draft: Draft): void {
+  const tops = [...draft.state.barriers.values()].filter((barrier) => barrier.kind !== 'fork')
+  for (const { id } of byId(tops, (barrier) => barrier.id)) closeBarrier(draft, id)
+}
+
+export function cancelRun(draft: Draft, reason: string | undefined, by: string | undefined): void {
+  emit(draft, { type: 'run.closing', cause: 'cancel', ...(reason !== undefined && { reason }), ...(by !== undefined && { by }) })
+  closeAll(draft)
+}
+
+/** Crossing a limit fails the run, not the branch that happened to cross it. */
+export function crossLimit(draft: Draft, code: FailureCode, message: string): void {
+  const error: Failure = { code, message, retryable: false, at: {} }
+  emit(draft, { type: 'run.closing', cause: 'limit', error })
+  closeAll(draft)
+}

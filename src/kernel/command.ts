@@ -1,0 +1,73 @@
+import type { Action, BranchState } from './action.js'
+import type { Failure } from './failure.js'
+import type { Shape } from './shape.js'
+
+/** Which execution of which turn speaks: a completion that does not match what is owed is refused. */
+export interface Speaker {
+  readonly branch: string
+  readonly agent: string
+  readonly turn: number
+  readonly attempt: number
+}
+
+/** Which call of an activity speaks. */
+export interface ActivitySpeaker extends Speaker {
+  readonly key: string
+  readonly name: string
+  readonly delivered: number
+}
+
+/** What is asked of a run, in the imperative: by people, by workers, by timers. */
+export type Command =
+  | {
+      readonly type: 'run.start'
+      readonly runId: string
+      readonly nonce: string
+      readonly shape: Shape
+      readonly input?: unknown
+      readonly tags: Readonly<Record<string, string>>
+      readonly session?: string
+      readonly state?: BranchState
+    }
+  | { readonly type: 'run.claim'; readonly epoch: number; readonly shape?: Shape }
+  | { readonly type: 'run.release' }
+  | { readonly type: 'run.pause'; readonly by?: string }
+  | { readonly type: 'run.resume'; readonly by?: string }
+  | { readonly type: 'run.cancel'; readonly reason?: string; readonly by?: string }
+  | ({ readonly type: 'turn.complete'; readonly action: Action } & Speaker)
+  /** What the turn returned can't be accepted: no action, not JSON, or refused by a schema. */
+  | ({ readonly type: 'turn.reject'; readonly problem: string } & Speaker)
+  /** The attempt threw or ran out of time. `retryable`: its kind of failure may be tried again. */
+  | ({ readonly type: 'turn.fail'; readonly error: Failure; readonly retryable: boolean; readonly timedOut?: boolean } & Speaker)
+  /** An attempt that was aborted has ended, or is fenced off. */
+  | ({ readonly type: 'turn.settle'; readonly how: 'ended' | 'fenced' } & Speaker)
+  /** The activity must not be repeated: its start is recorded before it runs. */
+  | ({ readonly type: 'activity.start' } & ActivitySpeaker)
+  | ({ readonly type: 'activity.complete'; readonly value?: unknown } & ActivitySpeaker)
+  | ({ readonly type: 'activity.fail'; readonly error: Failure } & ActivitySpeaker)
+  | ({ readonly type: 'sleep.start'; readonly ms: number } & ActivitySpeaker)
+  | { readonly type: 'ask.answer'; readonly askId: string; readonly value: unknown; readonly by?: string }
+  | { readonly type: 'timer.fire'; readonly timer: string }
+
+/** A command that changes nothing, and why. */
+export interface Refusal {
+  readonly code: RefusalCode
+  readonly message: string
+}
+
+export type RefusalCode =
+  | 'RUN_EXISTS'
+  | 'RUN_NOT_FOUND'
+  | 'RUN_NOT_PAUSED'
+  | 'RUN_ENDED'
+  | 'ASK_NOT_FOUND'
+  | 'ASK_ALREADY_ANSWERED'
+  | 'ASK_INVALID_ANSWER'
+  | 'STALE_ATTEMPT'
+  | 'ACTIVITY_RECORDED'
+  | 'STALE_TIMER'
+  | 'TIMER_NOT_DUE'
+  /** The decision calls a function of the definition, which this process does not have. */
+  | 'NEEDS_CODE'
+  /** Its idempotency key has been used: the first outcome stands. */
+  | 'KEY_TAKEN'

@@ -1,0 +1,54 @@
+import { evaluate } from './barrier.js'
+import { crossLimit } from './closing.js'
+import type { Draft } from './draft.js'
+import { emit } from './draft.js'
+import { endIfOver } from './ending.js'
+import { compareIds } from './ids.js'
+import { meet } from './rendezvous.js'
+import { branchOf, shapeOf } from './state.js'
+
+/**
+ * Takes a command to its end: first all barriers that were touched are evaluated, then all rendezvous that can fire do, together, and
+ * again until nothing changes. Only then are new turns owed.
+ */
+export function consequences(draft: Draft): void {
+  do evaluateTouched(draft)
+  while (meet(draft))
+  checkTurns(draft)
+  endIfOver(draft)
+  startTurns(draft)
+}
+
+/** The innermost first, so that what comes of an inner barrier has reached the outer one when it is looked at. */
+function evaluateTouched(draft: Draft): void {
+  while (draft.slots.size > 0) {
+    const [deepest] = [...draft.slots].sort((a, b) => compareIds(b, a))
+    if (deepest === undefined) return
+    draft.slots.delete(deepest)
+    evaluate(draft, deepest)
+  }
+}
+
+/** Turns are reserved before any of them starts: all that are owed now, or none. */
+function checkTurns(draft: Draft): void {
+  const { state } = draft
+  if (state.status !== 'running') return
+  const { maxTurns, maxTurnsPerBranch } = shapeOf(state).limits
+  const looping = [...draft.turned].some((id) => (state.branches.get(id)?.turn ?? 0) > maxTurnsPerBranch)
+  if (state.turnsUsed + state.fresh > maxTurns)
+    crossLimit(draft, 'LIMIT_TURNS', `the run needs more than the ${maxTurns} turns it may take (maxTurns)`)
+  else if (looping)
+    crossLimit(draft, 'LIMIT_TURNS', `a branch needs more than the ${maxTurnsPerBranch} turns it may take (maxTurnsPerBranch)`)
+}
+
+function startTurns(draft: Draft): void {
+  const { concurrency } = shapeOf(draft.state).limits
+  if (draft.state.status !== 'running' || draft.state.pausedAt !== null) return
+  for (let ticket = draft.state.queueHead; ticket < draft.state.queueTail; ticket++) {
+    if (concurrency !== null && draft.state.turns.size >= concurrency) return
+    const id = draft.state.queue.get(`${ticket}`)
+    if (id === undefined) continue
+    const { agent, turn, attempt, message } = branchOf(draft.state, id)
+    emit(draft, { type: 'turn.started', branch: id, agent, turn, attempt, message })
+  }
+}

@@ -1,0 +1,277 @@
+import { fail, perform } from './acting.js'
+import { release, timeOut } from './barrier.js'
+import { cancelRun, crossLimit } from './closing.js'
+import type { ActivitySpeaker, Command, Refusal, RefusalCode, Speaker } from './command.js'
+import { consequences } from './consequences.js'
+import type { Draft } from './draft.js'
+import { draftOf, emit, NeedsCode } from './draft.js'
+import type { Event } from './event.js'
+import type { Failure } from './failure.js'
+import { attemptId, byId, rootBarrier, rootBranch } from './ids.js'
+import { joinSpec } from './join.js'
+import { illegal } from './legal.js'
+import { backoffMs } from './retry.js'
+import type { Code } from './shape.js'
+import type { Branch, State } from './state.js'
+import { branchOf, clockAt, isOver, shapeOf } from './state.js'
+
+/** What a command comes to: events (none if it asks for what is so already) with the state they fold to, or a refusal. */
+export type Decision = { readonly events: readonly Event[]; readonly state: State } | { readonly refusal: Refusal }
+
+/**
+ * Decides one command, to its end. Pure: the same state, command and time give the same events. `code` has the definition's merge
+ * and result functions; without it, what needs them is refused with NEEDS_CODE and can be decided where they are.
+ */
+export function decide(state: State, command: Command, at: number, code: Code | null): Decision {
+  const draft = draftOf(state, at, code)
+  try {
+    const refusal = carryOut(draft, command)
+    if (refusal !== null) return { refusal }
+    if (draft.events.length > 0) consequences(draft)
+    return { events: draft.events, state: draft.state }
+  } catch (error) {
+    if (error instanceof NeedsCode) return { refusal: { code: 'NEEDS_CODE', message: `${error.what} is needed to decide this` } }
+    throw error
+  }
+}
+
+const refuse = (code: RefusalCode, message: string): Refusal => ({ code, message })
+
+/** The one switch over commands: null if it was carried out. */
+function carryOut(draft: Draft, command: Command): Refusal | null {
+  const { state } = draft
+  if (command.type === 'run.start') return start(draft, command)
+  if (state.run === null) return refuse('RUN_NOT_FOUND', 'there is no such run')
+  switch (command.type) {
+    case 'run.claim':
+      return claim(draft, command)
+    case 'run.release':
+      if (state.held) emit(draft, { type: 'run.released' })
+      return null
+    case 'run.pause':
+      return pause(draft, command.by)
+    case 'run.resume':
+      if (state.pausedAt === null) return refuse('RUN_NOT_PAUSED', `the run ${state.run.id} is not paused`)
+      emit(draft, { type: 'run.resumed', ...(command.by !== undefined && { by: command.by }) })
+      return null
+    case 'run.cancel':
+      return cancel(draft, command.reason, command.by)
+    case 'turn.complete': {
+      const branch = speaking(state, command)
+      if (branch === null) return stale(command)
+      const problem = illegal(state, branch, command.action)
+      if (problem !== null) return reject(draft, branch, problem)
+      emit(draft, { type: 'turn.completed', ...ofTurn(branch), action: command.action })
+      perform(draft, branchOf(draft.state, branch.id), command.action)
+      return null
+    }
+    case 'turn.reject': {
+      const branch = speaking(state, command)
+      return branch === null ? stale(command) : reject(draft, branch, command.problem)
+    }
+    case 'turn.fail': {
+      const branch = speaking(state, command)
+      return branch === null ? stale(command) : failAttempt(draft, branch, command.error, command.retryable, command.timedOut ?? false)
+    }
+    case 'turn.settle': {
+      const attempt = state.aborting.get(attemptId(command.branch, command.turn, command.attempt))
+      if (attempt === undefined) return stale(command)
+      const { branch, agent, turn } = attempt
+      emit(draft, { type: 'turn.aborted', branch, agent, turn, attempt: attempt.attempt, how: command.how })
+      return null
+    }
+    case 'activity.start':
+    case 'activity.complete':
+    case 'activity.fail':
+    case 'sleep.start':
+      return record(draft, command)
+    case 'ask.answer':
+      return answer(draft, command.askId, command.value, command.by)
+    case 'timer.fire':
+      return timer(draft, command.timer)
+  }
+}
+
+function start(draft: Draft, command: Extract<Command, { type: 'run.start' }>): Refusal | null {
+  if (draft.state.run !== null) return refuse('RUN_EXISTS', `there is a run ${command.runId} already`)
+  const { type: _, runId, shape, ...rest } = command
+  emit(draft, { type: 'run.started', runId, definition: shape.name, version: shape.version, shape, ...rest })
+  const starts = shape.edges.filter((edge) => edge.from === 'Start')
+  emit(draft, { type: 'barrier.opened', barrier: rootBarrier, kind: 'root', width: starts.length, join: joinSpec('all') })
+  if (starts.length > shape.limits.maxBranches) {
+    crossLimit(draft, 'LIMIT_BRANCHES', `the run needs more than the ${shape.limits.maxBranches} branches it may have (maxBranches)`)
+    return null
+  }
+  starts.forEach(({ to }, slot) => {
+    emit(draft, { type: 'branch.opened', branch: rootBranch(slot, starts.length), parent: null, to, barrier: rootBarrier, slot })
+  })
+  return null
+}
+
+/** How often its owner may die in a turn, with nothing recorded in between, before the turn is given up. */
+const crashesMax = 5
+
+/** A worker takes the run over. Whoever had it is fenced off, so that what it was aborting has ended. */
+function claim(draft: Draft, { epoch, shape }: Extract<Command, { type: 'run.claim' }>): Refusal | null {
+  if (isOver(draft.state)) return refuse('RUN_ENDED', `the run ${draft.state.run?.id} has ended`)
+  emit(draft, { type: 'run.claimed', epoch, ...(shape !== undefined && { shape }) })
+  for (const { branch, agent, turn, attempt } of byId(draft.state.aborting.values(), ({ branch }) => branch))
+    emit(draft, { type: 'turn.aborted', branch, agent, turn, attempt, how: 'fenced' })
+  for (const [id, crashes] of byId(draft.state.crashes.entries(), ([branch]) => branch)) {
+    const branch = draft.state.branches.get(id)
+    if (branch === undefined || crashes < crashesMax) continue
+    const message = `the process died ${crashes} times in turn ${branch.turn} of ${branch.agent} with nothing recorded in between`
+    failAttempt(draft, branch, { code: 'TURN_CRASHED', message, retryable: false, at: {} }, false, false)
+  }
+  return null
+}
+
+// ── steering ─────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Nothing is left to steer: the run is over, or everything of it is closed and it only waits for aborted attempts. */
+const isEnding = (state: State): boolean => isOver(state) || (state.outcome !== null && state.branches.size === 0)
+
+function pause(draft: Draft, by: string | undefined): Refusal | null {
+  const { state } = draft
+  if (isEnding(state)) return refuse('RUN_ENDED', `the run ${state.run?.id} has ended`)
+  if (state.pausedAt === null) emit(draft, { type: 'run.paused', ...(by !== undefined && { by }) })
+  return null
+}
+
+function cancel(draft: Draft, reason: string | undefined, by: string | undefined): Refusal | null {
+  const { state } = draft
+  if (state.outcome?.status === 'cancelled') return null
+  if (isEnding(state)) return refuse('RUN_ENDED', `the run ${state.run?.id} has ended`)
+  cancelRun(draft, reason, by)
+  return null
+}
+
+function answer(draft: Draft, askId: string, value: unknown, by: string | undefined): Refusal | null {
+  const ask = draft.state.asks.get(askId)
+  if (ask === undefined) {
+    const closed = draft.state.closedAsks.get(askId)
+    if (closed === 'answered') return refuse('ASK_ALREADY_ANSWERED', `the ask ${askId} has been answered already`)
+    const why = closed === 'expired' ? 'has expired' : closed === 'closed' ? 'is closed: its branch was cancelled' : 'does not exist'
+    return refuse('ASK_NOT_FOUND', `the ask ${askId} ${why}`)
+  }
+  if (ask.kind === 'join' && typeof value !== 'boolean')
+    return refuse('ASK_INVALID_ANSWER', `the ask ${askId} is about a join: answer true to go on with what there is, or false to fail`)
+  emit(draft, { type: 'ask.answered', branch: ask.branch, askId, value, ...(by !== undefined && { by }) })
+  if (ask.kind === 'join') release(draft, ask.barrier, value === true)
+  return null
+}
+
+// ── turns ────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** The branch whose turn this is, if exactly this execution of it is owed. */
+function speaking(state: State, speaker: Speaker): Branch | null {
+  const owed = state.turns.get(speaker.branch)
+  if (owed === undefined || owed.turn !== speaker.turn || owed.attempt !== speaker.attempt || owed.agent !== speaker.agent) return null
+  return branchOf(state, speaker.branch)
+}
+
+function stale({ branch, agent, turn, attempt }: Speaker): Refusal {
+  return refuse('STALE_ATTEMPT', `attempt ${attempt} at turn ${turn} of ${agent} on branch ${branch} is not owed`)
+}
+
+const ofTurn = ({ id, agent, turn, attempt }: Branch) => ({ branch: id, agent, turn, attempt }) as const
+
+/** The same turn, next attempt, with the reason as its message; once too often, the branch fails. */
+function reject(draft: Draft, branch: Branch, problem: string): null {
+  const { maxRejections, takes } = agentOf(draft, branch)
+  const final = branch.rejections >= maxRejections || !takes.includes('feedback')
+  emit(draft, { type: 'turn.rejected', ...ofTurn(branch), problem, final })
+  if (final) fail(draft, branch, { code: 'REJECTED', message: problem, retryable: false, at: {} })
+  return null
+}
+
+function agentOf(draft: Draft, branch: Branch) {
+  const agent = shapeOf(draft.state).agents[branch.agent]
+  if (agent === undefined) throw new Error(`there is no agent ${branch.agent}`)
+  return agent
+}
+
+function failAttempt(draft: Draft, branch: Branch, error: Failure, retryable: boolean, timedOut: boolean): null {
+  const { retry } = agentOf(draft, branch)
+  const failures = branch.failures + 1
+  const final = !retryable || failures >= retry.attempts
+  const seed = `${draft.state.run?.nonce}/${branch.id}/${branch.turn}/${branch.attempt}`
+  const delay = final ? 0 : backoffMs(retry, failures, seed)
+  const retryAt = delay > 0 ? { retryAt: clockAt(draft.state, draft.at) + delay } : {}
+  emit(draft, { type: 'turn.failed', ...ofTurn(branch), error, final, ...(timedOut && { timedOut }), ...retryAt })
+  if (final) fail(draft, branch, error)
+  return null
+}
+
+type ActivityCommand = Extract<Command, ActivitySpeaker>
+
+/** Once the result of an activity is recorded, nothing of it is recorded again. */
+function record(draft: Draft, command: ActivityCommand): Refusal | null {
+  const branch = speaking(draft.state, command)
+  if (branch === null) return stale(command)
+  const { key, name, delivered } = command
+  const known = draft.state.work.get(branch.id)?.records.get(key)
+  if (known !== undefined && (known.status !== 'started' || command.type === 'activity.start'))
+    return refuse('ACTIVITY_RECORDED', `the activity ${key} of turn ${branch.turn} on branch ${branch.id} is recorded already`)
+  const activity = { ...ofTurn(branch), key, name, delivered }
+  switch (command.type) {
+    case 'activity.start':
+      emit(draft, { type: 'activity.started', ...activity })
+      return null
+    case 'activity.complete':
+      emit(draft, { type: 'activity.completed', ...activity, ...(command.value !== undefined && { value: command.value }) })
+      return null
+    case 'activity.fail':
+      emit(draft, { type: 'activity.failed', ...activity, error: command.error })
+      return null
+    case 'sleep.start':
+      emit(draft, { type: 'sleep.started', ...activity, ms: command.ms })
+      return null
+  }
+}
+
+// ── time ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+function timer(draft: Draft, id: string): Refusal | null {
+  const { state } = draft
+  const armed = state.timers.get(id)
+  if (armed === undefined) return refuse('STALE_TIMER', `the timer ${id} is not armed`)
+  if (state.pausedAt !== null || armed.due > clockAt(state, draft.at)) return refuse('TIMER_NOT_DUE', `the timer ${id} is not due`)
+  switch (armed.kind) {
+    case 'run':
+      emit(draft, { type: 'timer.fired', timer: id })
+      crossLimit(draft, 'LIMIT_TIME', `the run takes longer than the ${shapeOf(state).limits.timeoutMs} ms it may take (timeout)`)
+      return null
+    case 'join':
+      timeOut(draft, id)
+      return null
+    case 'ask':
+      return expire(draft, id)
+    case 'backoff':
+      emit(draft, { type: 'timer.fired', timer: id })
+      return null
+    case 'sleep':
+      return wake(draft, id)
+  }
+}
+
+/** A durable sleep is over: that is its result. */
+function wake(draft: Draft, id: string): null {
+  const [branchId = '', ...rest] = id.split('/')
+  const branch = branchOf(draft.state, branchId)
+  const key = rest.join('/')
+  const sleeping = draft.state.work.get(branchId)?.records.get(key)
+  if (sleeping !== undefined)
+    emit(draft, { type: 'activity.completed', ...ofTurn(branch), key, name: sleeping.name, delivered: sleeping.delivered })
+  return null
+}
+
+function expire(draft: Draft, id: string): null {
+  const ask = draft.state.asks.get(id)
+  if (ask === undefined) return null
+  emit(draft, { type: 'ask.expired', branch: ask.branch, askId: id })
+  const branch = branchOf(draft.state, ask.branch)
+  if (agentOf(draft, branch).takes.includes('expired')) return null
+  fail(draft, branch, { code: 'ASK_EXPIRED', message: `nobody answered the ask ${id} of ${ask.agent} in time`, retryable: false, at: {} })
+  return null
+}

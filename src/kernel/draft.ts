@@ -1,0 +1,79 @@
+import type { Event, EventBody } from './event.js'
+import { evolve } from './evolve.js'
+import type { Code } from './shape.js'
+import type { State } from './state.js'
+import { branchOf } from './state.js'
+
+/**
+ * A decision in the making. It lives inside one call of `decide` and is seen by nobody else.
+ *
+ * 1. The state changes by `emit` alone, through the same `evolve` that folds the journal.
+ * 2. `slots` are the barriers whose slots changed, `scopes` those whose branches moved: what must be looked at again.
+ * 3. `turned` are the branches that were given a new turn in this step.
+ */
+export interface Draft {
+  state: State
+  readonly at: number
+  readonly code: Code | null
+  readonly events: Event[]
+  readonly slots: Set<string>
+  readonly scopes: Set<string>
+  readonly turned: Set<string>
+}
+
+export function draftOf(state: State, at: number, code: Code | null): Draft {
+  return { state, at: Math.max(at, state.at), code, events: [], slots: new Set(), scopes: new Set(), turned: new Set() }
+}
+
+export function emit(draft: Draft, body: EventBody): void {
+  touch(draft, body)
+  const event: Event = { seq: draft.state.seq + 1, at: draft.at, ...body }
+  draft.events.push(event)
+  draft.state = evolve(draft.state, event)
+}
+
+function touch(draft: Draft, body: EventBody): void {
+  switch (body.type) {
+    case 'barrier.opened':
+    case 'barrier.arrived':
+      draft.slots.add(body.barrier)
+      return
+    case 'branch.settled': {
+      const { scope } = branchOf(draft.state, body.branch)
+      draft.slots.add(scope)
+      draft.scopes.add(scope)
+      return
+    }
+    case 'branch.moved':
+    case 'branch.held':
+      draft.scopes.add(branchOf(draft.state, body.branch).scope)
+      draft.turned.add(body.branch)
+      return
+    case 'rendezvous.fired':
+      draft.scopes.add(body.barrier)
+      draft.turned.add(body.branch)
+      return
+    case 'branch.opened':
+    case 'branch.notified':
+    case 'ask.answered':
+    case 'ask.expired':
+      draft.turned.add(body.branch)
+      return
+    case 'barrier.fired':
+    case 'barrier.released': {
+      const waiting = draft.state.barriers.get(body.barrier)?.waiting
+      if (waiting !== null && waiting !== undefined) draft.turned.add(waiting)
+      return
+    }
+    default:
+      return
+  }
+}
+
+/** Thrown where a decision needs a function of the definition and there is none; `decide` turns it into a refusal. */
+export class NeedsCode {
+  readonly what: string
+  constructor(what: string) {
+    this.what = what
+  }
+}

@@ -1,0 +1,96 @@
+import type { Draft } from './draft.js'
+import { emit, NeedsCode } from './draft.js'
+import type { Failure, FailureCode } from './failure.js'
+import { byId } from './ids.js'
+import { toJson } from './json.js'
+import { contributions } from './reported.js'
+import type { Barrier, Outcome } from './state.js'
+import { shapeOf } from './state.js'
+
+interface FinishOf {
+  readonly by: string
+  readonly branch: string
+  readonly output: unknown
+}
+
+/** How the run ends, now that its root has fired: the failure of the lowest failed slot itself, or what was finished with. */
+export function decideRun(draft: Draft, root: Barrier): void {
+  const outcome = failureOf(root) ?? outputOf(draft, finishes(root))
+  const { branches, aborting } = draft.state
+  if (branches.size === 0 && aborting.size === 0) end(draft, outcome)
+  else if (outcome.status === 'failed') emit(draft, { type: 'run.decided', status: 'failed', error: outcome.error })
+  else if (outcome.status === 'succeeded') emit(draft, { type: 'run.decided', status: 'succeeded', ...given('output', outcome.output) })
+}
+
+function given<K extends string>(key: K, value: unknown): { [P in K]?: unknown } {
+  return (value === undefined ? {} : { [key]: value }) as { [P in K]?: unknown }
+}
+
+function failureOf(root: Barrier): Outcome | null {
+  for (const [, slot] of root.slots.entries()) if (slot.status === 'failed') return { status: 'failed', error: slot.error }
+  return null
+}
+
+/** What arrived at the root and what escaped to it, by branch id; a merged branch finishes once. */
+function finishes(root: Barrier): FinishOf[] {
+  const arrived: FinishOf[] = []
+  for (const [, slot] of root.slots.entries())
+    if (slot.status === 'arrived' && slot.first) arrived.push({ by: slot.by, branch: slot.branch ?? '', output: slot.value })
+  const escaped = contributions(root, null).here.map(({ by, branch, value }) => ({ by, branch, output: value }))
+  return byId([...arrived, ...escaped], (finish) => finish.branch)
+}
+
+function failed(code: FailureCode, message: string, data?: unknown): Outcome {
+  const error: Failure = { code, message, retryable: false, at: {}, ...(data !== undefined && { data }) }
+  return { status: 'failed', error }
+}
+
+function outputOf(draft: Draft, all: readonly FinishOf[]): Outcome {
+  const { result } = shapeOf(draft.state)
+  if (result === 'function') return computed(draft, all)
+  if (result === 'list') return { status: 'succeeded', output: Object.freeze(all.map((finish) => finish.output ?? null)) }
+  const [only] = all
+  if (only === undefined)
+    return failed('NO_RESULT', "the run ended and nobody finished: let an agent with an edge to End call finish, or give `result: 'list'`")
+  return all.length === 1 ? { status: 'succeeded', output: only.output } : several(draft, all)
+}
+
+function several(draft: Draft, all: readonly FinishOf[]): Outcome {
+  const { joins } = shapeOf(draft.state)
+  const unmerged = [...new Set(all.map((finish) => finish.by))].filter((by) => !joins.includes(by))
+  const meet = unmerged.length > 0 ? `let branches meet with \`joins: [${unmerged.map((by) => `'${by}'`).join(', ')}]\`, or ` : ''
+  return failed(
+    'SEVERAL_FINISHES',
+    `${all.length} branches finished where one was expected (${all.map((finish) => `${finish.by} on ${finish.branch}`).join(', ')}): ${meet}take them all with \`result: 'list'\` or a function`,
+    { branches: all.map((finish) => finish.branch) },
+  )
+}
+
+function computed(draft: Draft, all: readonly FinishOf[]): Outcome {
+  const result = draft.code?.result
+  if (result === undefined) throw new NeedsCode('the function `result`')
+  try {
+    const json = toJson(result(Object.freeze(all.map((finish) => Object.freeze({ ...finish })))))
+    if ('problem' in json) return failed('RESULT_FAILED', `\`result\` gave what is no JSON at ${json.path}: ${json.problem}`)
+    return { status: 'succeeded', output: json.value }
+  } catch (error) {
+    return failed('RESULT_FAILED', `\`result\` threw: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+/** The run's last event, once it is decided and nothing of it is live or aborting. */
+export function endIfOver(draft: Draft): void {
+  const { status, outcome, branches, aborting } = draft.state
+  if (status === 'running' && outcome !== null && branches.size === 0 && aborting.size === 0) end(draft, outcome)
+}
+
+function end(draft: Draft, outcome: Outcome): void {
+  switch (outcome.status) {
+    case 'succeeded':
+      return emit(draft, { type: 'run.succeeded', ...given('output', outcome.output) })
+    case 'failed':
+      return emit(draft, { type: 'run.failed', error: outcome.error, rollback: 'none' })
+    case 'cancelled':
+      return emit(draft, { type: 'run.cancelled', ...(outcome.reason !== null && { reason: outcome.reason }), rollback: 'none' })
+  }
+}

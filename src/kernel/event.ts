@@ -1,0 +1,135 @@
+import type { Action, BranchState } from './action.js'
+import type { Failure } from './failure.js'
+import type { JoinData, JoinSpec } from './join.js'
+import type { TurnMessage } from './message.js'
+import type { Shape } from './shape.js'
+
+/** What becomes of the branch that waits at a fork that has fired. */
+export type Goes = 'turn' | 'escape' | 'fail' | 'ask'
+
+interface OfTurn {
+  readonly branch: string
+  readonly agent: string
+  readonly turn: number
+  readonly attempt: number
+}
+
+interface OfActivity extends OfTurn {
+  readonly key: string
+  readonly name: string
+  /** How many results of its attempt the body had been given when it called. */
+  readonly delivered: number
+}
+
+/** What happened, in the past tense. An event says all that folding needs: no rule is applied again when a journal is read. */
+export type EventBody =
+  | {
+      readonly type: 'run.started'
+      readonly runId: string
+      readonly nonce: string
+      readonly definition: string
+      readonly version: string
+      readonly shape: Shape
+      readonly input?: unknown
+      readonly tags: Readonly<Record<string, string>>
+      readonly session?: string
+      readonly state?: BranchState
+    }
+  /** A worker performs its effects from here on; `shape` is given where another version of the definition goes on with it. */
+  | { readonly type: 'run.claimed'; readonly epoch: number; readonly shape?: Shape }
+  /** Its worker has given it back. */
+  | { readonly type: 'run.released' }
+  | { readonly type: 'run.paused'; readonly by?: string }
+  | { readonly type: 'run.resumed'; readonly by?: string }
+  /** Everything that is live is being closed: the run was cancelled, or it crossed a limit. */
+  | { readonly type: 'run.closing'; readonly cause: 'cancel'; readonly reason?: string; readonly by?: string }
+  | { readonly type: 'run.closing'; readonly cause: 'limit'; readonly error: Failure }
+  /** The root has fired; the run ends once nothing of it is still running. */
+  | { readonly type: 'run.decided'; readonly status: 'succeeded'; readonly output?: unknown }
+  | { readonly type: 'run.decided'; readonly status: 'failed'; readonly error: Failure }
+  | { readonly type: 'run.succeeded'; readonly output?: unknown }
+  | { readonly type: 'run.failed'; readonly error: Failure; readonly rollback: 'none' }
+  | { readonly type: 'run.cancelled'; readonly reason?: string; readonly rollback: 'none' }
+  | {
+      readonly type: 'barrier.opened'
+      readonly barrier: string
+      readonly kind: 'root' | 'fork' | 'detached'
+      /** The branch that forks or notifies. */
+      readonly branch?: string
+      /** Of a detached barrier inside a fork: which of its calls. */
+      readonly call?: number
+      readonly width: number
+      readonly join: JoinSpec
+    }
+  | { readonly type: 'barrier.arrived'; readonly barrier: string; readonly slot: number; readonly by: string; readonly branch?: string }
+  | {
+      readonly type: 'barrier.fired'
+      readonly barrier: string
+      readonly ok: boolean
+      readonly width: number
+      readonly arrived: number
+      readonly failed: number
+      readonly escaped: number
+      readonly cancelled: number
+      /** Given if it was a choice: the slots whose results count; the others read cancelled. */
+      readonly decidedBy?: readonly number[]
+      readonly byTimeout?: boolean
+      readonly goes?: Goes
+      readonly state?: BranchState
+    }
+  /** A person has said what becomes of a join that was not met. */
+  | { readonly type: 'barrier.released'; readonly barrier: string; readonly goes: Goes; readonly state?: BranchState }
+  /** Its scope was cancelled from above. */
+  | { readonly type: 'barrier.closed'; readonly barrier: string }
+  | {
+      readonly type: 'branch.opened'
+      readonly branch: string
+      readonly parent: string | null
+      readonly to: string
+      readonly barrier: string
+      readonly slot: number
+    }
+  | { readonly type: 'branch.moved'; readonly branch: string; readonly to: string }
+  | { readonly type: 'branch.notified'; readonly branch: string; readonly to: string }
+  | { readonly type: 'branch.held'; readonly branch: string; readonly node: string }
+  | { readonly type: 'branch.settled'; readonly branch: string; readonly status: 'arrived' | 'cancelled' }
+  | { readonly type: 'branch.settled'; readonly branch: string; readonly status: 'failed'; readonly error: Failure }
+  /** `to` is the barrier further out that it contributes to; absent when it goes past its fork with what it carries. */
+  | { readonly type: 'branch.settled'; readonly branch: string; readonly status: 'escaped'; readonly to?: string }
+  | {
+      readonly type: 'rendezvous.fired'
+      readonly barrier: string
+      readonly node: string
+      readonly branch: string
+      readonly merged: readonly string[]
+      readonly state?: BranchState
+    }
+  | ({ readonly type: 'turn.started'; readonly message: TurnMessage } & OfTurn)
+  | ({ readonly type: 'turn.completed'; readonly action: Action } & OfTurn)
+  | ({ readonly type: 'turn.rejected'; readonly problem: string; readonly final: boolean } & OfTurn)
+  | ({
+      readonly type: 'turn.failed'
+      readonly error: Failure
+      readonly timedOut?: boolean
+      readonly retryAt?: number
+      readonly final: boolean
+    } & OfTurn)
+  /** An aborted attempt has ended by itself, or was fenced off when its grace was over. */
+  | ({ readonly type: 'turn.aborted'; readonly how: 'ended' | 'fenced' } & OfTurn)
+  | ({ readonly type: 'activity.started' } & OfActivity)
+  | ({ readonly type: 'activity.completed'; readonly value?: unknown } & OfActivity)
+  | ({ readonly type: 'activity.failed'; readonly error: Failure } & OfActivity)
+  | ({ readonly type: 'sleep.started'; readonly ms: number } & OfActivity)
+  | { readonly type: 'ask.opened'; readonly branch: string; readonly ask: AskData }
+  | { readonly type: 'ask.answered'; readonly branch: string; readonly askId: string; readonly value: unknown; readonly by?: string }
+  | { readonly type: 'ask.expired'; readonly branch: string; readonly askId: string }
+  | { readonly type: 'timer.fired'; readonly timer: string }
+
+/** An ask as it is journaled. */
+export type AskData = { readonly id: string; readonly branch: string; readonly agent: string; readonly openedAt: number } & (
+  | { readonly kind: 'question'; readonly question: unknown; readonly timeoutMs?: number; readonly schema?: object }
+  | { readonly kind: 'join'; readonly barrier: string; readonly join: JoinData }
+)
+
+/** One line of a journal. */
+export type Event = { readonly seq: number; readonly at: number } & EventBody

@@ -1,0 +1,123 @@
+/** A value that is no JSON, with the path to what is wrong in it. */
+export interface NotJson {
+  readonly path: string
+  readonly problem: string
+}
+
+const depthMax = 500
+
+/**
+ * Checks, copies and freezes a value in one walk. What is not JSON is refused with its path and never changed silently; properties that
+ * are `undefined` are dropped, as JSON does, and `undefined` itself means "no value". `size` is about how many bytes of JSON it has.
+ */
+export function toJson(value: unknown): { readonly value: unknown; readonly size: number } | NotJson {
+  const walk: Walk = { open: new Set(), path: [], size: 0 }
+  try {
+    const made = value === undefined ? undefined : copy(value, walk)
+    return { value: made, size: walk.size }
+  } catch (error) {
+    if (error instanceof Refused) return { path: pathOf(walk), problem: error.problem }
+    throw error
+  }
+}
+
+/** Where the walk is: the objects around it, and the way there. */
+interface Walk {
+  readonly open: Set<object>
+  readonly path: (string | number)[]
+  size: number
+}
+
+class Refused {
+  readonly problem: string
+  constructor(problem: string) {
+    this.problem = problem
+  }
+}
+
+function pathOf({ path }: Walk): string {
+  if (path.length === 0) return '(the value itself)'
+  return path.map((part, index) => (typeof part === 'number' ? `[${part}]` : index === 0 ? part : `.${part}`)).join('')
+}
+
+function copy(value: unknown, walk: Walk): unknown {
+  switch (typeof value) {
+    case 'string':
+      walk.size += value.length + 3
+      return value
+    case 'boolean':
+      walk.size += 6
+      return value
+    case 'number':
+      walk.size += 9
+      if (!Number.isFinite(value)) throw new Refused(`${value} is not a JSON number`)
+      return value
+    case 'object':
+      return value === null ? null : copyObject(value, walk)
+    case 'undefined':
+      throw new Refused('undefined is not JSON')
+    case 'bigint':
+    case 'symbol':
+    case 'function':
+      throw new Refused(`a ${typeof value} is not JSON`)
+  }
+}
+
+function copyObject(value: object, walk: Walk): unknown {
+  if (walk.open.has(value)) throw new Refused('a value that contains itself is not JSON')
+  if (walk.open.size >= depthMax) throw new Refused(`it is nested more than ${depthMax} levels deep`)
+  walk.open.add(value)
+  walk.size += 2
+  const made = Array.isArray(value) ? copyList(value, walk) : copyRecord(value, walk)
+  walk.open.delete(value)
+  return Object.freeze(made)
+}
+
+function copyList(list: readonly unknown[], walk: Walk): unknown[] {
+  const made: unknown[] = []
+  for (let i = 0; i < list.length; i++) {
+    walk.path.push(i)
+    made.push(copy(list[i], walk))
+    walk.path.pop()
+  }
+  return made
+}
+
+function copyRecord(record: object, walk: Walk): Record<string, unknown> {
+  const prototype = Object.getPrototypeOf(record) as object | null
+  if (prototype !== null && !isPlain(prototype)) throw new Refused(`an instance of ${nameOf(prototype)} is not JSON`)
+  if (Object.getOwnPropertySymbols(record).length > 0) throw new Refused('a property named by a symbol is not JSON')
+  const made: Record<string, unknown> = {}
+  for (const key of Object.keys(record)) {
+    const item = (record as Record<string, unknown>)[key]
+    if (item === undefined) continue
+    walk.path.push(key)
+    if (key === '__proto__') throw new Refused('a property named __proto__ is not allowed')
+    walk.size += key.length + 4
+    made[key] = copy(item, walk)
+    walk.path.pop()
+  }
+  return made
+}
+
+/** The prototype of plain objects, of this realm or another. */
+function isPlain(prototype: object): boolean {
+  return prototype === Object.prototype || (Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'hasOwnProperty'))
+}
+
+function nameOf(prototype: object): string {
+  const made = (prototype as { constructor?: { name?: unknown } }).constructor?.name
+  return typeof made === 'string' && made !== '' ? made : 'a class'
+}
+
+/** Equal as JSON: the order of an object's keys does not matter. */
+export function sameJson(a: unknown, b: unknown): boolean {
+  if (a === b) return true
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
+  if (Array.isArray(a) !== Array.isArray(b)) return false
+  const left = a as Record<string, unknown>
+  const right = b as Record<string, unknown>
+  const keys = Object.keys(left)
+  if (keys.length !== Object.keys(right).length) return false
+  return keys.every((key) => Object.hasOwn(right, key) && sameJson(left[key], right[key]))
+}

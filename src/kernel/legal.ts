@@ -1,0 +1,68 @@
+import type { Action } from './action.js'
+import { joinProblem, joinSpec } from './join.js'
+import type { MessageKind } from './message.js'
+import type { Branch, State } from './state.js'
+import { shapeOf, waitingAgent } from './state.js'
+
+/** Why an action is not allowed, judged by the agent of the branch that acted and by its own edges; null if it is (KERNEL §2). */
+export function illegal(state: State, branch: Branch, action: Action): string | null {
+  const edges = shapeOf(state).edges.filter((edge) => edge.from === branch.agent)
+  const targets = new Map(edges.map((edge) => [edge.to, edge.notify === true]))
+  const problem = whatIsWrong(state, branch, action, targets)
+  if (problem === null) return null
+  return `${branch.agent} (branch ${branch.id}) ${problem}. ${allowed(branch.agent, [...targets.keys()])}`
+}
+
+function allowed(agent: string, targets: readonly string[]): string {
+  const agents = targets.filter((to) => to !== 'End' && to !== 'User')
+  const may = [
+    ...(agents.length > 0 ? [`invoke ${agents.join(', ')}`] : []),
+    ...(targets.includes('End') ? ['finish'] : []),
+    ...(targets.includes('User') ? ['ask a person'] : []),
+    'fail',
+  ]
+  return `${agent} may ${may.join('; ')}`
+}
+
+function whatIsWrong(state: State, branch: Branch, action: Action, targets: ReadonlyMap<string, boolean>): string | null {
+  const takes = shapeOf(state).agents[branch.agent]?.takes ?? []
+  const can = (kind: MessageKind): boolean => takes.includes(kind)
+  const edgeTo = (to: string): boolean => targets.has(to) && to !== 'End' && to !== 'User'
+  switch (action.type) {
+    case 'invoke':
+      if (!edgeTo(action.to)) return `may not invoke ${String(action.to)}: there is no edge to it`
+      if (targets.get(action.to) && !can('join')) return `has no handler 'join' to go on with after notifying ${action.to}`
+      return unknownKey(state, action.state)
+    case 'reply': {
+      const waiting = waitingAgent(state, branch)
+      if (waiting === null) return 'may not reply: nobody waits for this branch'
+      if (!edgeTo(waiting)) return `may not reply to ${waiting}: there is no edge to it`
+      if (targets.get(waiting)) return `may not reply to ${waiting} over a notify edge`
+      return unknownKey(state, action.state)
+    }
+    case 'fork': {
+      const denied = action.calls.find((call) => !edgeTo(call.to))
+      if (denied !== undefined) return `may not fork to ${String(denied.to)}: there is no edge to it`
+      if (!can('join')) return "has no handler 'join' to take what its fork gives"
+      const wrong = joinProblem(joinSpec(action.join), action.calls.length)
+      return wrong === null ? unknownKey(state, action.state) : `may not fork like this: ${wrong}`
+    }
+    case 'finish':
+      return targets.has('End') ? null : 'may not finish: there is no edge to End'
+    case 'ask':
+      if (!targets.has('User')) return 'may not ask: there is no edge to User'
+      if (!can('answer')) return "has no handler 'answer' to take what it asks for"
+      if (action.timeoutMs !== undefined && !(Number.isFinite(action.timeoutMs) && action.timeoutMs >= 0))
+        return `may not ask with a timeout of ${action.timeoutMs}: it must be a number of milliseconds`
+      return unknownKey(state, action.state)
+    case 'fail':
+      return null
+  }
+}
+
+function unknownKey(state: State, next: Readonly<Record<string, unknown>> | undefined): string | null {
+  if (next === undefined) return null
+  const { merge } = shapeOf(state)
+  const unknown = Object.keys(next).find((key) => !Object.hasOwn(merge, key))
+  return unknown === undefined ? null : `gave a state with the key '${unknown}', for which no merge is declared`
+}

@@ -1,0 +1,26 @@
+import type { Attempt, State, Timer } from './state.js'
+import { Trie } from './trie.js'
+
+/** Something a worker owes the run. Derived from the state, never decided beside it: recovery is "load, fold, perform what is outstanding". */
+export type Effect =
+  | { readonly type: 'turn.perform'; readonly attempt: Attempt }
+  | { readonly type: 'turn.abort'; readonly attempt: Attempt }
+  | { readonly type: 'timer.await'; readonly timer: Timer }
+
+/** Everything that is owed. */
+export function outstanding(state: State): Effect[] {
+  return owedSince(null, state).begun
+}
+
+/** What came to be owed, and what no longer is, between two states; costs as much as the difference. */
+export function owedSince(before: State | null, after: State): { readonly begun: Effect[]; readonly timersGone: string[] } {
+  const begun: Effect[] = []
+  const turns = Trie.changes(before?.turns ?? Trie.empty<Attempt>(), after.turns)
+  const aborting = Trie.changes(before?.aborting ?? Trie.empty<Attempt>(), after.aborting)
+  const timers = Trie.changes(before?.timers ?? Trie.empty<Timer>(), after.timers)
+  const inOrder = turns.set.sort(([, a], [, b]) => a.seq - b.seq)
+  for (const [, attempt] of inOrder) begun.push({ type: 'turn.perform', attempt })
+  for (const [, attempt] of aborting.set) begun.push({ type: 'turn.abort', attempt })
+  for (const [, timer] of timers.set) begun.push({ type: 'timer.await', timer })
+  return { begun, timersGone: timers.gone }
+}

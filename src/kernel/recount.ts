@@ -1,0 +1,32 @@
+import { reachKey, reachOf } from './reach.js'
+import type { Barrier, State } from './state.js'
+import { enclosingForks, shapeOf } from './state.js'
+import { Trie } from './trie.js'
+
+/**
+ * Counts anew what each scope keeps for its rendezvous: who reaches them and who is held there. It follows from where the branches
+ * are, so a snapshot need not hold it, and a new version of the definition may change it.
+ */
+export function recounted(before: State): State {
+  const { nodes, edges, joins } = shapeOf(before)
+  let reaches: State['reaches'] = Trie.empty()
+  let { barriers } = before
+  for (const barrier of before.barriers.values()) {
+    const waiting = new Set([...enclosingForks(before, barrier.id)].map(({ agent }) => agent))
+    const key = reachKey(waiting)
+    const reach = reaches.get(key) ?? reachOf(nodes, edges, joins, waiting)
+    reaches = reaches.set(key, reach)
+    const approaching = joins.map(() => 0)
+    const groups: (Trie<true> | null)[] = joins.map(() => null)
+    for (const id of barrier.live.keys()) {
+      const branch = before.branches.get(id)
+      if (branch === undefined) continue
+      const held = branch.standing.status === 'held' ? joins.indexOf(branch.standing.node) : -1
+      if (held >= 0) groups[held] = (groups[held] ?? Trie.empty<true>()).set(id, true)
+      else for (const index of reach.from[branch.agent] ?? []) approaching[index] = (approaching[index] ?? 0) + 1
+    }
+    const counted: Barrier = { ...barrier, reach: joins.length === 0 ? '' : key, approaching, groups }
+    barriers = barriers.set(barrier.id, counted)
+  }
+  return { ...before, barriers, reaches: joins.length === 0 ? Trie.empty() : reaches }
+}

@@ -1,0 +1,61 @@
+import type { Draft } from './draft.js'
+import { emit } from './draft.js'
+import { byId } from './ids.js'
+import { mergedAtRendezvous } from './merging.js'
+import { barrierOf, branchOf, shapeOf } from './state.js'
+
+interface Group {
+  readonly barrier: string
+  readonly node: string
+  readonly branches: readonly string[]
+}
+
+/**
+ * Lets every group that can fire do so, all of them together (KERNEL §6): a group waits for whoever of its scope can still come, and
+ * for groups that lead to it one way. True if any did.
+ */
+export function meet(draft: Draft): boolean {
+  const scopes = byId(draft.scopes, (id) => id)
+  draft.scopes.clear()
+  const groups = scopes.flatMap((id) => groupsThatFire(draft, id))
+  for (const group of groups) merge(draft, group)
+  return groups.length > 0
+}
+
+function groupsThatFire(draft: Draft, id: string): Group[] {
+  const barrier = draft.state.barriers.get(id)
+  const { joins } = shapeOf(draft.state)
+  if (barrier === undefined) return []
+  const upstream = draft.state.reaches.get(barrier.reach)?.upstream ?? []
+  return joins.flatMap((node, index) => {
+    const group = barrier.groups[index]
+    if (group === null || group === undefined || (barrier.approaching[index] ?? 0) > 0) return []
+    if ((upstream[index] ?? []).some((other) => barrier.groups[other] !== null)) return []
+    return [{ barrier: id, node, branches: [...group.keys()] }]
+  })
+}
+
+/** The branches of a group become one: the one with the lowest slot survives and answers for all. */
+function merge(draft: Draft, { barrier, node, branches }: Group): void {
+  const group = branches.map((id) => branchOf(draft.state, id)).sort((a, b) => (a.slots[0] ?? 0) - (b.slots[0] ?? 0))
+  const [survivor, ...others] = group
+  if (survivor === undefined) return
+  const merged = mergedAtRendezvous(draft, barrierOf(draft.state, barrier), group)
+  const state = 'state' in merged ? merged.state : undefined
+  emit(draft, {
+    type: 'rendezvous.fired',
+    barrier,
+    node,
+    branch: survivor.id,
+    merged: others.map((branch) => branch.id),
+    ...(state !== undefined && { state }),
+  })
+  if (!('problem' in merged)) return
+  const at = { branch: survivor.id, agent: node, turn: survivor.turn + 1 }
+  emit(draft, {
+    type: 'branch.settled',
+    branch: survivor.id,
+    status: 'failed',
+    error: { code: 'MERGE_FAILED', message: merged.problem, retryable: false, at },
+  })
+}

@@ -1,0 +1,56 @@
+import { byId } from './ids.js'
+import type { JoinData, Slot } from './join.js'
+import type { Barrier, Contribution, SettledSlot } from './state.js'
+
+/** Which slots keep their result: all of them, or those that decided a choice. */
+function counts(deciding: readonly number[] | null): (index: number) => boolean {
+  if (deciding === null) return () => true
+  const set = new Set(deciding)
+  return (index) => set.has(index)
+}
+
+function slotOf(index: number, call: { readonly to: string; readonly request?: unknown }, settled: SettledSlot | undefined): Slot {
+  const seat = { index, to: call.to, request: call.request }
+  if (settled === undefined || settled.status === 'cancelled') return { ...seat, status: 'cancelled', by: null }
+  switch (settled.status) {
+    case 'arrived':
+      return { ...seat, status: 'arrived', by: settled.by, value: settled.value }
+    case 'failed':
+      return { ...seat, status: 'failed', by: settled.by, error: settled.error }
+    case 'escaped':
+      return { ...seat, status: 'escaped', by: null }
+  }
+}
+
+/** The slots as they are reported: in slot order; those that don't count read cancelled, whatever became of them. */
+export function reportedSlots(barrier: Barrier, deciding: readonly number[] | null): Slot[] {
+  const counted = counts(deciding)
+  return barrier.calls.map((call, index) => slotOf(index, call, counted(index) ? barrier.slots.get(index) : undefined))
+}
+
+/** What the counting slots left for this barrier (by branch id), and what goes on outwards. */
+export function contributions(barrier: Barrier, deciding: readonly number[] | null): { here: Contribution[]; outward: Contribution[] } {
+  const counted = counts(deciding)
+  const here: Contribution[] = []
+  const outward: Contribution[] = []
+  for (const [index, slot] of barrier.slots.entries()) {
+    if (!counted(index) || (slot.status !== 'arrived' && slot.status !== 'escaped')) continue
+    for (const item of slot.carried) (item.for === barrier.id ? here : outward).push(item)
+  }
+  return { here: byId(here, (item) => item.branch), outward }
+}
+
+/** The values of the slots that arrived, in slot order; a slot that arrived with none gives `undefined`, which JSON can't hold in a list. */
+export function valuesOf(slots: readonly Slot[]): readonly unknown[] {
+  return Object.freeze(slots.flatMap((slot) => (slot.status === 'arrived' ? [slot.value] : [])))
+}
+
+/** What the waiting agent is shown of a join. */
+export function joinData(ok: boolean, slots: readonly Slot[], extra: readonly Contribution[]): JoinData {
+  return Object.freeze({
+    ok,
+    slots: Object.freeze(slots.map((slot) => Object.freeze(slot))),
+    values: valuesOf(slots) as JoinData['values'],
+    extra: Object.freeze(extra.map(({ by, value }) => Object.freeze({ by, value }))),
+  })
+}

@@ -1,0 +1,76 @@
+import type { JoinData } from './join.js'
+import { recounted } from './recount.js'
+import { valuesOf } from './reported.js'
+import { Row } from './row.js'
+import type { Barrier, Branch, SettledSlot, State } from './state.js'
+import { newState } from './state.js'
+import { Trie } from './trie.js'
+
+/** Raised when a state is written differently; a snapshot of another format is not read: the journal is. */
+export const snapshotVersion = '1'
+
+type Entries<V> = readonly (readonly [string, V])[]
+type SavedBarrier = Omit<Barrier, 'slots' | 'live' | 'reach' | 'approaching' | 'groups'> & {
+  readonly slots: readonly (readonly [number, SettledSlot])[]
+  readonly live: readonly string[]
+}
+
+const tries = ['branches', 'asks', 'closedAsks', 'timers', 'queue', 'turns', 'aborting', 'crashes'] as const
+
+/** A state as JSON. What the rendezvous count follows from the rest and is left out. */
+export function saveState(state: State): unknown {
+  const { barriers, reaches: _, work, ...rest } = state
+  const saved: Record<string, unknown> = { ...rest }
+  for (const key of tries) saved[key] = [...state[key].entries()]
+  saved['barriers'] = [...barriers.values()].map(({ slots, live, reach: __, approaching: ___, groups: ____, ...barrier }) => ({
+    ...barrier,
+    slots: [...slots.entries()],
+    live: [...live.keys()],
+  }))
+  saved['work'] = [...work.entries()].map(([branch, { records, earlier, count }]) => [
+    branch,
+    { records: [...records.entries()], earlier: [...earlier.entries()], count },
+  ])
+  return saved
+}
+
+/** The state that was saved: it equals the fold of the journal before it. */
+export function loadState(json: unknown): State {
+  const saved = json as Record<string, unknown>
+  const loaded: Record<string, unknown> = { ...newState, ...saved }
+  for (const key of tries) loaded[key] = Trie.from(saved[key] as Entries<never>)
+  loaded['branches'] = Trie.from((saved['branches'] as Entries<Branch>).map(([id, branch]) => [id, loadBranch(branch)] as const))
+  loaded['barriers'] = Trie.from(
+    (saved['barriers'] as readonly SavedBarrier[]).map((barrier) => [barrier.id, loadBarrier(barrier)] as const),
+  )
+  loaded['work'] = Trie.from(
+    (saved['work'] as Entries<{ records: Entries<never>; earlier: Entries<never>; count: number }>).map(
+      ([branch, { records, earlier, count }]) => [branch, { records: Trie.from(records), earlier: Trie.from(earlier), count }],
+    ),
+  )
+  return recounted(loaded as unknown as State)
+}
+
+function loadBranch(branch: Branch): Branch {
+  const { message } = branch
+  if (message.kind !== 'join') return { ...branch, state: branch.state }
+  return {
+    ...branch,
+    state: branch.state,
+    message: { kind: 'join', join: { ...message.join, values: valuesOf(message.join.slots) as JoinData['values'] } },
+  }
+}
+
+function loadBarrier({ slots, live, ...barrier }: SavedBarrier): Barrier {
+  let row = Row.of<SettledSlot>(barrier.calls.length)
+  for (const [index, slot] of slots) row = row.set(index, slot)
+  return {
+    ...barrier,
+    base: barrier.base,
+    slots: row,
+    live: Trie.from(live.map((id) => [id, true] as const)),
+    reach: '',
+    approaching: [],
+    groups: [],
+  }
+}

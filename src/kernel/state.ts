@@ -1,0 +1,290 @@
+import type { Action, BranchState } from './action.js'
+import type { Failure } from './failure.js'
+import type { JoinSpec } from './join.js'
+import type { TurnMessage } from './message.js'
+import type { Reach } from './reach.js'
+import type { Row } from './row.js'
+import type { Shape } from './shape.js'
+import { Trie } from './trie.js'
+
+/**
+ * The state of a run: what its journal folds to. It holds what is live and what is still owed, never what is over: a branch leaves it
+ * when its slots settle, a barrier when it has fired. Persistent, so that keeping an older one costs a pointer.
+ *
+ * 1. Only `evolve` makes a new state.
+ * 2. `queue` holds the branches that are ready and not started, by ticket; `turns` the attempts that are started; no branch is in both.
+ * 3. `fresh` counts those in the queue whose turn has not been counted yet (first attempts).
+ * 4. Times are those of the run's own clock, which stands still while it is paused, except `at`, `startedAt` and `pausedAt`.
+ */
+export interface State {
+  readonly status: 'new' | 'running' | 'succeeded' | 'failed' | 'cancelled'
+  readonly run: RunFacts | null
+  readonly seq: number
+  readonly at: number
+  readonly pausedAt: number | null
+  readonly pausedMs: number
+  readonly branches: Trie<Branch>
+  readonly barriers: Trie<Barrier>
+  readonly asks: Trie<OpenAsk>
+  /** Asks that are over, so that a second answer can be told from an unknown ask. */
+  readonly closedAsks: Trie<'answered' | 'expired' | 'closed'>
+  readonly timers: Trie<Timer>
+  readonly queue: Trie<string>
+  readonly queueHead: number
+  readonly queueTail: number
+  readonly fresh: number
+  readonly turns: Trie<Attempt>
+  readonly aborting: Trie<Attempt>
+  /** What is recorded of the activities of each branch's current turn. */
+  readonly work: Trie<TurnWork>
+  /** The reach per set of waiting agents, computed once each. */
+  readonly reaches: Trie<Reach>
+  readonly turnsUsed: number
+  readonly branchesUsed: number
+  /** Whether a worker has it, as far as the journal knows: still so at the next claim means that the worker died. */
+  readonly held: boolean
+  /** How often the owner died in each branch's current turn since its last record. */
+  readonly crashes: Trie<number>
+  /** How the run will end once nothing of it is still running. */
+  readonly outcome: Outcome | null
+}
+
+/** What stays the same for the whole run. */
+export interface RunFacts {
+  readonly id: string
+  readonly nonce: string
+  readonly shape: Shape
+  readonly input: unknown
+  readonly tags: Readonly<Record<string, string>>
+  readonly session: string | null
+  /** What `state` gave for the input: where the root's branches begin. */
+  readonly state: BranchState | undefined
+  readonly startedAt: number
+}
+
+export type Outcome =
+  | { readonly status: 'succeeded'; readonly output: unknown }
+  | { readonly status: 'failed'; readonly error: Failure }
+  | { readonly status: 'cancelled'; readonly reason: string | null }
+
+/** What a live branch is doing. */
+export type Standing =
+  /** A turn is owed: `ticket` is its place in the queue, null once it has started. */
+  | { readonly status: 'ready'; readonly ticket: number | null }
+  | { readonly status: 'backing-off' }
+  | { readonly status: 'forked'; readonly barrier: string }
+  | { readonly status: 'asking'; readonly ask: string; readonly barrier: string | null }
+  | { readonly status: 'held'; readonly node: string }
+
+/** One thread of control that is not over. */
+export interface Branch {
+  readonly id: string
+  readonly agent: string
+  readonly scope: string
+  /** The slots of its scope that it owes, ascending. */
+  readonly slots: readonly number[]
+  readonly depth: number
+  readonly turn: number
+  readonly attempt: number
+  readonly rejections: number
+  readonly failures: number
+  readonly standing: Standing
+  readonly state: BranchState | undefined
+  readonly message: TurnMessage
+  /** What its agent was last asked: one request, or those that met at a rendezvous. */
+  readonly requests: readonly Asked[]
+  readonly carried: readonly Contribution[]
+  /** What its last turn did; its values are taken from here, so that they stand once in the journal. */
+  readonly action: Action | null
+  readonly children: number
+  readonly forks: number
+  readonly asks: number
+}
+
+export interface Asked {
+  readonly from: string
+  readonly value?: unknown
+  readonly state?: BranchState | undefined
+}
+
+/** What an escaping branch leaves for a barrier further out. */
+export interface Contribution {
+  readonly for: string
+  readonly by: string
+  readonly branch: string
+  readonly value?: unknown
+}
+
+/** Where slots are counted. */
+export interface Barrier {
+  readonly id: string
+  readonly kind: 'root' | 'fork' | 'detached'
+  /** The branch that waits for a fork. */
+  readonly waiting: string | null
+  readonly join: JoinSpec
+  readonly calls: readonly { readonly to: string; readonly request?: unknown }[]
+  readonly slots: Row<SettledSlot>
+  readonly pending: number
+  readonly arrived: number
+  readonly failed: number
+  readonly escaped: number
+  readonly cancelled: number
+  /** The state with which the scope began. */
+  readonly base: BranchState | undefined
+  /** The branches that owe slots here. */
+  readonly live: Trie<true>
+  readonly reach: string
+  /** Per rendezvous: how many live branches that are not held reach it, and who is held there. */
+  readonly approaching: readonly number[]
+  readonly groups: readonly (Trie<true> | null)[]
+  /** Set when it has fired and a person is asked whether to go on with what there is. */
+  readonly fired: Firing | null
+}
+
+/** How a barrier fired: `deciding` null means that every slot counts. */
+export interface Firing {
+  readonly ok: boolean
+  readonly deciding: readonly number[] | null
+  readonly byTimeout: boolean
+}
+
+/** The record of a slot that has settled. `carried` is given for the lowest slot of its branch only, `first` marks that slot. */
+export type SettledSlot = {
+  /** Null: a call over a notify edge, which arrives with no branch. */ readonly branch: string | null
+  readonly first: boolean
+} & (
+  | {
+      readonly status: 'arrived'
+      readonly by: string
+      readonly value?: unknown
+      readonly state: BranchState | undefined
+      readonly carried: readonly Contribution[]
+    }
+  | { readonly status: 'escaped'; readonly carried: readonly Contribution[] }
+  | { readonly status: 'failed'; readonly by: string; readonly error: Failure }
+  | { readonly status: 'cancelled' }
+)
+
+/** A question that waits for a person. */
+export type OpenAsk = {
+  readonly id: string
+  readonly branch: string
+  readonly agent: string
+  readonly openedAt: number
+} & (
+  | { readonly kind: 'question'; readonly question: unknown; readonly expiresAt: number | null; readonly schema?: object }
+  | { readonly kind: 'join'; readonly barrier: string }
+)
+
+/** A timer that is armed; `due` is on the run's clock. */
+export interface Timer {
+  readonly id: string
+  readonly kind: 'run' | 'join' | 'ask' | 'backoff' | 'sleep'
+  readonly due: number
+}
+
+/** One attempt at a turn; `at` is when it started, `seq` the event that said so. */
+export interface Attempt {
+  readonly branch: string
+  readonly agent: string
+  readonly turn: number
+  readonly attempt: number
+  readonly at: number
+  readonly seq: number
+}
+
+/**
+ * The activities of a turn. `records` are those of the current attempt, by key; `earlier` what attempts that threw have left: their
+ * successes, which the retry is given back, and starts of what must not be repeated.
+ */
+export interface TurnWork {
+  readonly records: Trie<ActivityRecord>
+  readonly count: number
+  readonly earlier: Trie<ActivityRecord>
+}
+
+/** `order` is its place among the results of its attempt, `delivered` how many of them the body had been given when it called. */
+export type ActivityRecord = {
+  readonly key: string
+  readonly name: string
+  readonly order: number
+  readonly delivered: number
+  readonly at: number
+} & (
+  | { readonly status: 'completed'; readonly value?: unknown }
+  | { readonly status: 'failed'; readonly error: Failure }
+  /** Journaled before it ran, because it must not be repeated: its outcome is not known. */
+  | { readonly status: 'started' }
+  | { readonly status: 'sleeping' }
+)
+
+export const newState: State = Object.freeze({
+  status: 'new',
+  run: null,
+  seq: 0,
+  at: 0,
+  pausedAt: null,
+  pausedMs: 0,
+  branches: Trie.empty<Branch>(),
+  barriers: Trie.empty<Barrier>(),
+  asks: Trie.empty<OpenAsk>(),
+  closedAsks: Trie.empty<'answered' | 'expired' | 'closed'>(),
+  timers: Trie.empty<Timer>(),
+  queue: Trie.empty<string>(),
+  queueHead: 0,
+  queueTail: 0,
+  fresh: 0,
+  turns: Trie.empty<Attempt>(),
+  aborting: Trie.empty<Attempt>(),
+  work: Trie.empty<TurnWork>(),
+  reaches: Trie.empty<Reach>(),
+  turnsUsed: 0,
+  branchesUsed: 0,
+  held: false,
+  crashes: Trie.empty<number>(),
+  outcome: null,
+})
+
+/** The run's own clock at a moment of the wall's: it stands still while the run is paused. */
+export function clockAt(state: State, at: number): number {
+  return (state.pausedAt ?? at) - state.pausedMs
+}
+
+export function isOver(state: State): boolean {
+  return state.status === 'succeeded' || state.status === 'failed' || state.status === 'cancelled'
+}
+
+/** The shape of a run that has started. */
+export function shapeOf(state: State): Shape {
+  if (state.run === null) throw new Error('the run has not started')
+  return state.run.shape
+}
+
+/** A branch that must be there. */
+export function branchOf(state: State, id: string): Branch {
+  const branch = state.branches.get(id)
+  if (branch === undefined) throw new Error(`there is no live branch ${id}`)
+  return branch
+}
+
+/** A barrier that must be there. */
+export function barrierOf(state: State, id: string): Barrier {
+  const barrier = state.barriers.get(id)
+  if (barrier === undefined) throw new Error(`there is no open barrier ${id}`)
+  return barrier
+}
+
+/** The forks around a scope, from the inside out, with the agent that waits at each. */
+export function* enclosingForks(state: State, scope: string): Generator<{ barrier: Barrier; agent: string }> {
+  for (let barrier = barrierOf(state, scope); barrier.waiting !== null; ) {
+    const waiting = branchOf(state, barrier.waiting)
+    yield { barrier, agent: waiting.agent }
+    barrier = barrierOf(state, waiting.scope)
+  }
+}
+
+/** Who waits for a branch's reply. */
+export function waitingAgent(state: State, branch: Branch): string | null {
+  const { waiting } = barrierOf(state, branch.scope)
+  return waiting === null ? null : branchOf(state, waiting).agent
+}

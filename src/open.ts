@@ -1,0 +1,100 @@
+import type { Definition } from './define/definition.js'
+import { TuttiError } from './define/tutti-error.js'
+import type { Ask } from './engine/ask.js'
+import { systemClock } from './engine/clock.js'
+import { Engine } from './engine/engine.js'
+import { runHandle } from './engine/run-handle.js'
+import { summaryOf } from './engine/run-view.js'
+import type { StartGiven } from './engine/start.js'
+import { start } from './engine/start.js'
+import type { Store } from './engine/store.js'
+import type { OpenOptions, Run, RunFilter, RunSummary, Tutti } from './engine/tutti.js'
+import type { RunStatus } from './inspect/report-data.js'
+import { memoryStore } from './stores/memory.js'
+
+/** Opens an engine over a store. */
+export async function open(options: OpenOptions = {}): Promise<Tutti> {
+  const store = storeOf(options.store)
+  const worker = await store.join({ nonce: crypto.randomUUID() })
+  const engine = new Engine({
+    store,
+    worker,
+    clock: options.clock ?? systemClock,
+    ttlMs: options.workerTtlMs ?? 10_000,
+    graceMs: options.graceMs ?? 5_000,
+    concurrency: options.concurrency ?? Number.POSITIVE_INFINITY,
+    definitions: options.definitions ?? [],
+    resources: options.resources ?? [],
+    invariants: options.invariants ?? process.env['TUTTI_INVARIANTS'] === 'on',
+    onLog: options.onLog ?? (() => {}),
+  })
+
+  const begin = async (definition: Definition | string, given: StartGiven = {}): Promise<Run<never>> => {
+    if (engine.closed) throw new TuttiError('CLOSED', 'this engine is closed', { hint: 'open another one' })
+    return start(engine, definition, given, options.limits ?? {})
+  }
+
+  const close = (): Promise<void> => engine.close()
+  const tutti = {
+    start: begin,
+    execute: async (definition: Definition | string, given?: StartGiven) => (await begin(definition, given)).output(),
+    run: async (id: string, of?: Definition) => handleOf(engine, id, of),
+    runs: (filter?: RunFilter) => listRuns(engine, filter ?? {}),
+    asks: (filter?: { runId?: string; agent?: string; tags?: Readonly<Record<string, string>> }) => listAsks(engine, filter ?? {}),
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+  return Object.freeze(tutti) as unknown as Tutti
+}
+
+function storeOf(store: string | Store | undefined): Store {
+  if (typeof store === 'object') return store
+  if (store === 'memory:') return memoryStore()
+  throw new TuttiError(
+    'STORE_UNAVAILABLE',
+    `the store ${store === undefined ? 'on disk' : `'${store}'`} is not available in this version`,
+    {
+      hint: "open({ store: 'memory:' }) keeps runs in the memory of this process",
+    },
+  )
+}
+
+async function handleOf(engine: Engine, id: string, of: Definition | undefined): Promise<Run<never>> {
+  const entry = await engine.entry(id)
+  const run = entry?.state.run
+  if (run === null || run === undefined)
+    throw new TuttiError('RUN_NOT_FOUND', `there is no run ${id}`, { hint: 'tutti.runs() lists those of this store' })
+  if (of !== undefined && of.name !== run.shape.name)
+    throw new TuttiError('RUN_OF_OTHER_DEFINITION', `the run ${id} is of '${run.shape.name}', not of '${of.name}'`)
+  return runHandle(engine, id, run.shape.name, run.tags)
+}
+
+async function listRuns(engine: Engine, filter: RunFilter): Promise<{ runs: readonly RunSummary[]; cursor?: string }> {
+  const limit = Math.min(1_000, Math.max(1, filter.limit ?? 100))
+  const before = filter.cursor === undefined ? undefined : Number(filter.cursor)
+  if (before !== undefined && !Number.isInteger(before)) throw new TuttiError('INVALID_INPUT', 'this cursor is none that runs() has given')
+  const status: readonly RunStatus[] | undefined = typeof filter.status === 'string' ? [filter.status] : filter.status
+  const rows = await engine.options.store.list({
+    ...(status !== undefined && { status }),
+    ...(filter.definition !== undefined && { definition: filter.definition }),
+    ...(filter.tags !== undefined && { tags: filter.tags }),
+    ...(filter.since !== undefined && { since: filter.since }),
+    ...(before !== undefined && { before }),
+    limit,
+  })
+  const runs = rows.map((row) => summaryOf(row, engine.executes(row)))
+  const last = rows.at(-1)
+  return { runs, ...(rows.length === limit && last !== undefined && { cursor: String(last.order) }) }
+}
+
+async function listAsks(
+  engine: Engine,
+  filter: { runId?: string; agent?: string; tags?: Readonly<Record<string, string>> },
+): Promise<readonly Ask[]> {
+  const marks = await engine.options.store.marks({ kind: 'ask', ...(filter.runId !== undefined && { run: filter.runId }) })
+  return marks
+    .flatMap(({ body }) => (body === null ? [] : [JSON.parse(body) as Ask]))
+    .filter((ask) => filter.agent === undefined || ask.agent === filter.agent)
+    .filter((ask) => Object.entries(filter.tags ?? {}).every(([key, value]) => ask.tags[key] === value))
+    .sort((a, b) => a.openedAt - b.openedAt)
+}

@@ -1,0 +1,255 @@
+import type { Append, EventRow, Executable, ListFilter, Mark, MarkRow, Put, RunRow, Snapshot, Store, StoredRecord, Verdict } from '../engine/store.js'
+import { isAppend } from '../engine/store.js'
+
+interface Kept {
+  row: RunRow
+  wake: number | null
+  snapshot: Snapshot | null
+  readonly rows: EventRow[]
+  readonly marks: Map<string, Mark>
+  readonly records: string[]
+}
+
+interface Worker {
+  beat: number
+  /** The number of the newest commit it knows of. */
+  seen: number
+  readonly rung: Set<string>
+}
+
+const keyOf = (kind: string, key: string): string => JSON.stringify([kind, key])
+
+/**
+ * A store in the memory of this process, for tests and for trying things out. Several engines may share one, as processes share a file.
+ *
+ * 1. All of a commit happens between two awaits, so a batch is atomic by construction.
+ * 2. What is handed out is never changed afterwards.
+ */
+export function memoryStore(): Store {
+  const runs = new Map<string, Kept>()
+  const records = new Map<string, StoredRecord & { readonly kind: string; readonly key: string }>()
+  const blobs = new Map<string, string>()
+  const workers = new Map<number, Worker>()
+  const wakers = new Set<() => void>()
+  let joined = 0
+  let created = 0
+  let commits = 0
+
+  function conflictOf(put: Put): Verdict | null {
+    const found = records.get(keyOf(put.kind, put.key)) ?? null
+    return (found?.revision ?? 0) === put.expect ? null : { ok: false, why: 'record', found: found && { revision: found.revision, body: found.body } }
+  }
+
+  function applyPut(put: Put, of?: Kept): void {
+    const { kind, key, body, wakeMarked } = put
+    records.set(keyOf(kind, key), { kind, key, body, revision: put.expect + 1 })
+    of?.records.push(keyOf(kind, key))
+    if (wakeMarked === undefined) return
+    for (const kept of runs.values()) {
+      if (!kept.marks.has(keyOf(wakeMarked.kind, wakeMarked.key))) continue
+      kept.wake = wakeMarked.at
+      ring(kept.row)
+    }
+  }
+
+  function ring(row: RunRow): void {
+    if (row.worker !== null) workers.get(row.worker)?.rung.add(row.id)
+  }
+
+  function append(item: Append): Verdict {
+    const known = runs.get(item.run)
+    const refusal = known === undefined ? (item.create === undefined ? 'gone' : null) : refusalOf(known, item)
+    const conflict = (item.puts ?? []).map(conflictOf).find((verdict) => verdict !== null)
+    // A key that is taken says more than that the run exists: it may be the same start, sent again.
+    if (conflict && (refusal === null || refusal === 'exists')) return conflict
+    if (refusal !== null) return { ok: false, why: refusal }
+    const kept = known ?? create(item)
+    apply(kept, item)
+    return item.create !== undefined || item.own === 'take' ? { ok: true, epoch: kept.row.epoch } : { ok: true }
+  }
+
+  function refusalOf({ row }: Kept, item: Append): 'exists' | 'epoch' | 'head' | null {
+    if (item.create !== undefined) return 'exists'
+    if (item.owner !== undefined && (row.worker !== item.owner.worker || row.epoch !== item.owner.epoch)) return 'epoch'
+    return row.head === item.expect ? null : 'head'
+  }
+
+  function create(item: Append): Kept {
+    const { definition, version, tags } = item.create ?? { definition: '', version: '', tags: {} }
+    const row = { order: ++created, id: item.run, definition, version, tags, status: 'running', waits: [], head: 0, epoch: 0, worker: null, startedAt: item.at, endedAt: null }
+    const kept: Kept = { row, wake: null, snapshot: null, rows: [], marks: new Map(), records: [] }
+    runs.set(item.run, kept)
+    return kept
+  }
+
+  function apply(kept: Kept, item: Append): void {
+    const { row } = kept
+    kept.rows.push(...item.rows)
+    if (item.by !== row.worker) ring(row)
+    kept.row = {
+      ...row,
+      head: item.head,
+      status: item.status ?? row.status,
+      waits: item.waits ?? row.waits,
+      endedAt: item.ended ? item.at : row.endedAt,
+      epoch: item.own === 'take' ? row.epoch + 1 : row.epoch,
+      worker: item.own === 'take' ? item.by : item.own === 'release' || item.ended ? null : row.worker,
+    }
+    if (item.wake !== undefined) kept.wake = item.wake
+    if (item.snapshot !== undefined) kept.snapshot = item.snapshot
+    for (const mark of item.marks ?? []) {
+      if (mark.body === null) kept.marks.delete(keyOf(mark.kind, mark.key))
+      else kept.marks.set(keyOf(mark.kind, mark.key), mark)
+    }
+    for (const put of item.puts ?? []) applyPut(put, kept)
+    for (const { hash, body } of item.blobs ?? []) blobs.set(hash, body)
+  }
+
+  function free(worker: number, at: number): number {
+    let freed = 0
+    for (const kept of runs.values()) {
+      if (kept.row.worker !== worker) continue
+      kept.row = { ...kept.row, worker: null }
+      kept.wake = at
+      freed++
+    }
+    workers.delete(worker)
+    return freed
+  }
+
+  /** Everybody has to look again; the one who commits knows what it did. */
+  function committed(by: number | null): void {
+    commits++
+    const self = by === null ? undefined : workers.get(by)
+    if (self !== undefined && self.seen === commits - 1) self.seen = commits
+    for (const wake of wakers) wake()
+  }
+
+  const claimable = ({ row }: Kept, definitions: readonly Executable[]): boolean =>
+    row.worker === null && row.endedAt === null && definitions.some(({ name, versions }) => name === row.definition && versions.includes(row.version))
+
+  return Object.freeze<Store>({
+    promises: Object.freeze({ durable: 'none', reach: 'process', maxValue: 16 * 2 ** 20 }),
+    join: async () => {
+      workers.set(++joined, { beat: 0, seen: commits, rung: new Set() })
+      committed(joined)
+      return joined
+    },
+    leave: async (worker, at) => {
+      free(worker, at)
+      committed(null)
+    },
+    beat: async (worker) => {
+      const self = workers.get(worker)
+      if (self !== undefined) self.beat++
+      return [...workers].flatMap(([number, { beat }]) => (number === worker ? [] : [{ worker: number, beat, gone: false }]))
+    },
+    fence: async (peer, at) => {
+      if (workers.get(peer.worker)?.beat !== peer.beat) return 0
+      const freed = free(peer.worker, at)
+      committed(null)
+      return freed
+    },
+    claim: async ({ worker, definitions, now, limit }) => {
+      const rows: RunRow[] = []
+      let nextWake: number | null = null
+      for (const kept of runs.values()) {
+        if (!claimable(kept, definitions) || kept.wake === null) continue
+        if (kept.wake > now || rows.length >= limit) nextWake = Math.min(nextWake ?? kept.wake, kept.wake)
+        else {
+          kept.row = { ...kept.row, worker, epoch: kept.row.epoch + 1 }
+          rows.push(kept.row)
+        }
+      }
+      if (rows.length > 0) committed(worker)
+      return { rows, nextWake }
+    },
+    commit: async (batch) => {
+      const verdicts = batch.map((item): Verdict => {
+        if (isAppend(item)) return append(item)
+        const conflict = conflictOf(item)
+        if (conflict === null) applyPut(item)
+        return conflict ?? { ok: true }
+      })
+      committed(batch.find(isAppend)?.by ?? null)
+      return verdicts
+    },
+    load: async (run, { after = 0, limit = Number.POSITIVE_INFINITY, snapshot = false } = {}) => {
+      const kept = runs.get(run)
+      if (kept === undefined) return null
+      const from = snapshot && kept.snapshot !== null ? Math.max(after, kept.snapshot.seq) : after
+      const first = firstAfter(kept.rows, from)
+      return { row: kept.row, rows: kept.rows.slice(first, first + limit), snapshot: snapshot ? kept.snapshot : null }
+    },
+    list: async (filter) => {
+      const found: RunRow[] = []
+      for (const { row } of [...runs.values()].reverse()) {
+        if (found.length >= filter.limit) break
+        if (matches(row, filter)) found.push(row)
+      }
+      return found
+    },
+    marks: async ({ kind, run }) => {
+      const among = run === undefined ? [...runs.entries()] : [...runs.entries()].filter(([id]) => id === run)
+      return among.flatMap(([id, kept]) => [...kept.marks.values()].filter((mark) => mark.kind === kind).map((mark): MarkRow => ({ ...mark, run: id })))
+    },
+    record: async (kind, key) => {
+      const found = records.get(keyOf(kind, key))
+      return found === undefined ? null : { revision: found.revision, body: found.body }
+    },
+    records: async (kind) =>
+      [...records.values()]
+        .filter((record) => record.kind === kind)
+        .map(({ key, revision, body }) => ({ key, revision, body }))
+        .sort((a, b) => (a.key < b.key ? -1 : 1)),
+    blob: async (hash) => blobs.get(hash) ?? null,
+    moved: (worker) => {
+      const self = workers.get(worker)
+      if (self === undefined) return true
+      const moved = self.seen !== commits
+      self.seen = commits
+      return moved
+    },
+    mine: async (worker) => {
+      const self = workers.get(worker)
+      const rung = [...(self?.rung ?? [])]
+      self?.rung.clear()
+      return { owned: new Map([...runs].flatMap(([id, { row }]) => (row.worker === worker ? [[id, row.epoch] as const] : []))), rung }
+    },
+    onMoved: (wake) => {
+      wakers.add(wake)
+      return () => wakers.delete(wake)
+    },
+    gc: async ({ endedBefore, limit }) => {
+      const old = [...runs].filter(([, { row }]) => row.endedAt !== null && row.endedAt < endedBefore).slice(0, limit)
+      for (const [id, kept] of old) {
+        for (const key of kept.records) records.delete(key)
+        runs.delete(id)
+      }
+      return old.length
+    },
+    close: async () => {},
+  })
+}
+
+/** The first row that holds an event after a sequence number. */
+function firstAfter(rows: readonly EventRow[], after: number): number {
+  let low = 0
+  for (let high = rows.length; low < high; ) {
+    const middle = (low + high) >> 1
+    const row = rows[middle]
+    if (row !== undefined && row.seq + row.n - 1 <= after) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+function matches(row: RunRow, filter: ListFilter): boolean {
+  return (
+    (filter.status === undefined || filter.status.includes(row.status)) &&
+    (filter.definition === undefined || filter.definition === row.definition) &&
+    (filter.since === undefined || row.startedAt >= filter.since) &&
+    (filter.before === undefined || row.order < filter.before) &&
+    Object.entries(filter.tags ?? {}).every(([key, value]) => row.tags[key] === value)
+  )
+}

@@ -1,0 +1,40 @@
+import { TuttiError } from '../define/tutti-error.js'
+import type { Append, Put } from '../engine/store.js'
+import { isAppend } from '../engine/store.js'
+
+// Control characters, among them NUL, at which some databases cut a text; and halves of characters, which none can store.
+const unfit = /[\p{Cc}\p{Cs}]/u
+
+/** Refuses a batch with an id, a key or a tag that not every store could give back as it was. Whoever takes them from users checks before. */
+export function checkNames(batch: readonly (Append | Put)[]): void {
+  for (const item of batch) {
+    if (!isAppend(item)) checkPut(item)
+    else if (item.create !== undefined || item.marks !== undefined || item.puts !== undefined) checkAppend(item)
+  }
+}
+
+function checkAppend({ run, create, marks = [], puts = [] }: Append): void {
+  if (create !== undefined) {
+    check('the id of a run', run)
+    check('the name of a definition', create.definition)
+    for (const [key, value] of Object.entries(create.tags)) {
+      check('a tag', key)
+      check('a tag', value)
+    }
+  }
+  for (const { kind, key } of marks) {
+    check('the kind of a mark', kind)
+    check('the key of a mark', key)
+  }
+  for (const put of puts) checkPut(put)
+}
+
+function checkPut({ kind, key }: Put): void {
+  check('the kind of a record', kind)
+  check('a key', key)
+}
+
+function check(what: string, text: string): void {
+  if (unfit.test(text))
+    throw new TuttiError('INVALID_INPUT', `${what} may not contain control characters: ${JSON.stringify(text)}`, { hint: 'take them out' })
+}

@@ -1,0 +1,1 @@
+export { virtualClock } from './virtual-clock.js'

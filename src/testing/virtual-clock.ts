@@ -1,0 +1,54 @@
+import type { Clock } from '../engine/tutti.js'
+
+interface Sleeper {
+  readonly due: number
+  readonly wake: () => void
+}
+
+/** How many macrotasks what was woken gets to come to rest before time goes on. */
+const restTasks = 20
+
+/** A clock that stands still until it is told: `advance` wakes every sleeper on the way, in order, and lets what follows happen. */
+export function virtualClock(start = 0): Clock & { advance(ms: number): Promise<void> } {
+  const sleepers = new Set<Sleeper>()
+  let now = start
+
+  const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
+    new Promise((resolve) => {
+      if (ms <= 0 || signal?.aborted) return resolve()
+      const sleeper: Sleeper = { due: now + ms, wake: resolve }
+      sleepers.add(sleeper)
+      signal?.addEventListener(
+        'abort',
+        () => {
+          sleepers.delete(sleeper)
+          resolve()
+        },
+        { once: true },
+      )
+    })
+
+  const advance = async (ms: number): Promise<void> => {
+    const target = now + ms
+    await rest()
+    for (;;) {
+      const due = [...sleepers].filter((sleeper) => sleeper.due <= target).sort((a, b) => a.due - b.due)
+      const [next] = due
+      if (next === undefined) break
+      now = Math.max(now, next.due)
+      for (const sleeper of due) {
+        if (sleeper.due > now) break
+        sleepers.delete(sleeper)
+        sleeper.wake()
+      }
+      await rest()
+    }
+    now = target
+  }
+
+  return Object.freeze({ now: () => now, sleep, advance })
+}
+
+async function rest(): Promise<void> {
+  for (let i = 0; i < restTasks; i++) await new Promise((resolve) => setImmediate(resolve))
+}
