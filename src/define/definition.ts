@@ -1,9 +1,8 @@
 import type { Failure } from '../kernel/failure.js'
 import type { Problem } from '../kernel/problem.js'
-import type { Code, Edge, TopologyShape } from '../kernel/shape.js'
+import type { Code, Edge, GraphShape, TopologyShape } from '../kernel/shape.js'
 import type { Agent } from './agent.js'
 import type { AgentCode } from './agent-code.js'
-import type { GraphShape } from './graph-shape.js'
 import type { Limits } from './limits.js'
 import type { Maybe } from './maybe.js'
 import type { Schema } from './schema.js'
@@ -77,8 +76,8 @@ export interface GraphInternals extends Insides {
   readonly kind: 'graph'
   readonly shape: GraphShape
   readonly steps: Readonly<Record<string, StepCode>>
-  /** Makes the output from all steps; without it, the output is the record of them. */
-  readonly result?: (ctx: { readonly input: unknown; readonly steps: Readonly<Record<string, unknown>> }) => unknown
+  /** With `output`, which makes the output from all steps; without it, the output is the record of them. */
+  readonly code: Code
 }
 
 export type Internals = TopologyInternals | GraphInternals

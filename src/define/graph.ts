@@ -1,13 +1,13 @@
 import { toJson } from '../kernel/json.js'
 import { type Join, joinProblem, joinSpec, type Policy } from '../kernel/join.js'
 import type { Problem } from '../kernel/problem.js'
+import type { AgentShape, Code, GraphShape, OnError, StepShape } from '../kernel/shape.js'
 import { limitProblems, nameProblem } from '../kernel/validate.js'
 import { type Agent, agentSpecOf } from './agent.js'
 import { retryProblems } from './agent-code.js'
 import { type Definition, type Graph, type GraphInternals, isDefinition, type StepCode, withInternals } from './definition.js'
 import { digestOf } from './digest.js'
 import { frozenJson } from './frozen-json.js'
-import type { GraphShape, OnError, StepShape } from './graph-shape.js'
 import { invalidDefinition } from './invalid-definition.js'
 import { type Limits, runLimits } from './limits.js'
 import type { Maybe } from './maybe.js'
@@ -207,19 +207,26 @@ function build({ name, options }: Head, links: readonly Link[], result: unknown)
     ...(result === undefined || aFunction.is(result)
       ? []
       : [{ code: 'BAD_OPTION', where: 'output', message: `output takes a function of { input, steps }, not ${shown(result)}` }]),
+    ...(links.length > 0 ? [] : [{ code: 'NO_STEPS', where: 'steps', message: 'a graph needs a step: graph(…).step(…).output()' }]),
     ...steps.flatMap((step) => step.problems),
     ...orderProblems(steps.map((step) => step.shape)),
     ...requiredProblems(given['required'], steps),
   ]
   if (problems.length > 0) throw invalidDefinition('graph', name, problems)
 
+  const output = outputOf(result as Code['output'], options.output)
   const data: Omit<GraphShape, 'digest'> = {
     kind: 'graph',
     name: name as string,
     version: options.version ?? '1',
-    limits: runLimits(options.limits ?? {}),
+    limits: runLimits({ ...options.limits, ...(options.concurrency !== undefined && { concurrency: options.concurrency }) }),
+    nodes: steps.map(({ shape }) => shape.id),
+    edges: [],
+    joins: [],
+    merge: {},
+    agents: Object.fromEntries(steps.map(({ shape, attempts }) => [shape.id, attempts])),
+    result: output === undefined ? 'steps' : 'function',
     stragglers: options.stragglers ?? 'wait',
-    concurrency: options.concurrency ?? null,
     required: options.required ?? [],
     steps: steps.map((step) => step.shape),
   }
@@ -230,7 +237,7 @@ function build({ name, options }: Head, links: readonly Link[], result: unknown)
     steps: Object.freeze(Object.fromEntries(steps.map((step) => [step.shape.id, step.code]))),
     ...(options.input === undefined ? {} : { input: options.input }),
     ...(options.output === undefined ? {} : { output: options.output }),
-    ...(result === undefined ? {} : { result: result as NonNullable<GraphInternals['result']> }),
+    code: Object.freeze({ merge: {}, ...(output === undefined ? {} : { output }) }),
     limits: Object.freeze({ ...options.limits }),
     continues: Object.freeze([...(options.continues ?? [])]),
   }
@@ -247,8 +254,21 @@ function build({ name, options }: Head, links: readonly Link[], result: unknown)
   )
 }
 
+/** What makes the output, checked by the graph's schema. It is called where the run ends, which can't wait: the schema must answer at once. */
+function outputOf(result: Code['output'], schema: Schema | undefined): Code['output'] {
+  if (schema === undefined) return result
+  return (ctx) => {
+    const checked = schema['~standard'].validate(result === undefined ? ctx.steps : result(ctx))
+    if (checked instanceof Promise) throw new TypeError("the schema of a graph's output must not be asynchronous")
+    if (checked.issues === undefined) return checked.value
+    throw new TypeError(`the output is not valid: ${checked.issues.map(({ message }) => message).join('; ')}`)
+  }
+}
+
 interface ReadStep {
   readonly shape: StepShape
+  /** How its attempts are to be treated. */
+  readonly attempts: AgentShape
   readonly code: StepCode
   readonly problems: readonly Problem[]
   readonly hints: readonly Problem[]
@@ -261,6 +281,7 @@ function readStep({ kind, id, def }: Link): ReadStep {
   const child = kind === 'step' ? childOf(given['run'], where) : null
   const after = texts.is(given['after']) ? (given['after'] as readonly string[]) : []
   const spec = joinSpec(aJoin.is(given['join']) ? (given['join'] as Join) : 'all')
+  const timeoutMs = (given['timeoutMs'] as number | undefined) ?? null
   const problems: Problem[] = [
     ...[nameProblem(id)].filter((why) => why !== null).map((message) => ({ code: 'BAD_NAME', where, message })),
     ...(aRecord.is(def) ? [] : [{ code: 'BAD_OPTION', where, message: `a step is { run, … }, not ${shown(def)}` }]),
@@ -270,6 +291,7 @@ function readStep({ kind, id, def }: Link): ReadStep {
     ...[joinProblem(spec, after.length)]
       .filter((why) => why !== null)
       .map((message) => ({ code: 'BAD_JOIN', where: `${where}.join`, message })),
+    ...gateProblems(given['join'], `${where}.join`),
     ...fallbackProblems(given['onError'], `${where}.onError`),
     ...(child?.problems ?? []),
   ]
@@ -282,11 +304,16 @@ function readStep({ kind, id, def }: Link): ReadStep {
     hasEach: given['each'] !== undefined,
     concurrency: (given['concurrency'] as number | undefined) ?? null,
     onError: (given['onError'] as OnError | undefined) ?? 'fail',
-    retry: retryShape(given['retry'] as Retry | undefined),
-    timeoutMs: (given['timeoutMs'] as number | undefined) ?? null,
+    expiresMs: kind === 'ask' ? timeoutMs : null,
     compensates: given['compensate'] !== undefined,
   }
-  return { shape, code: codeOf(shape, given, child?.definition ?? null), problems, hints: stepHints(shape, given, where) }
+  const attempts: AgentShape = {
+    takes: [],
+    maxRejections: 0,
+    retry: retryShape(given['retry'] as Retry | undefined),
+    timeoutMs: kind === 'ask' ? null : timeoutMs,
+  }
+  return { shape, attempts, code: codeOf(shape, given, child?.definition ?? null), problems, hints: stepHints(shape, given, where) }
 }
 
 /** The definition that a step runs: the one given, or `Start -> X -> End` around an agent. null: the step is code. */
@@ -313,6 +340,18 @@ function missingProblems(given: Given, needed: readonly string[], where: string)
   return needed
     .filter((key) => given[key] === undefined)
     .map((key) => ({ code: 'BAD_OPTION', where: `${where}.${key}`, message: `this step needs a \`${key}\`` }))
+}
+
+/** A gate opens by a policy and cancels nothing, so what a fork's join says beside its policy has no meaning there. */
+function gateProblems(join: unknown, where: string): Problem[] {
+  const beside = aRecord.is(join)
+    ? Object.keys(join as object).filter((key) => key === 'timeoutMs' || key === 'stragglers' || key === 'insufficient')
+    : []
+  return beside.map((key) => ({
+    code: 'BAD_JOIN',
+    where: `${where}.${key}`,
+    message: `a step's join has a policy and nothing else: \`${key}\` is for forks`,
+  }))
 }
 
 function fallbackProblems(onError: unknown, where: string): Problem[] {

@@ -264,6 +264,8 @@ export class Activities {
     if (options.idempotent === false && !(await this.#record({ type: 'activity.start', ...speaker }))) return null
     const retry = { attempts: 1, backoffMs: 0, factor: 2, maxBackoffMs: 30_000, ...options.retry }
     for (let attempt = 1; ; attempt++) {
+      // It may have been aborted while its start was recorded, or while it waited for its next attempt.
+      if (this.#abort.signal.aborted) return null
       const result = await this.#attempt(speaker, name, run, options, attempt)
       if (!('error' in result)) return { type: 'activity.complete', ...speaker, ...(result.value !== undefined && { value: result.value }) }
       const again =

@@ -10,6 +10,7 @@ import { owedSince } from '../kernel/outstanding.js'
 import type { Attempt, State, Timer } from '../kernel/state.js'
 import { isOver, newState } from '../kernel/state.js'
 import { Alarms } from './alarms.js'
+import { childRun, childRunId } from './child-run.js'
 import { decodeEvents, decodeSnapshot } from './codec.js'
 import type { Delta } from './events.js'
 import { Execution } from './execution.js'
@@ -96,9 +97,13 @@ export class Engine {
 
   // ── definitions ────────────────────────────────────────────────────────────────────────────────────────
 
+  /** Makes a definition known, and those that its steps run, so that a child run can be recovered too. */
   register(definition: Definition): Internals {
     const internals = internalsOf(definition)
     this.#definitions.set(definition.name, internals)
+    if (internals.kind === 'graph')
+      for (const step of Object.values(internals.steps))
+        if (step.kind === 'child' && !this.#definitions.has(step.child.name)) this.register(step.child)
     return internals
   }
 
@@ -195,6 +200,9 @@ export class Engine {
   /** While a run is paused its clock stands still: its alarms are taken back, and set again for later. */
   #pausedOrResumed(entry: RunEntry): void {
     for (const timer of entry.state.timers.values()) this.#await(entry, timer)
+    const by = `the run ${entry.id}`
+    for (const child of entry.children)
+      void this.submit(child, { type: entry.state.pausedAt === null ? 'run.resume' : 'run.pause', by }).catch(() => {})
     if (entry.state.pausedAt !== null) return
     for (const attempt of entry.state.turns.values())
       if (!entry.executions.has(attemptId(attempt.branch, attempt.turn, attempt.attempt))) this.#dispatch(entry, attempt)
@@ -202,7 +210,7 @@ export class Engine {
 
   #dispatch(entry: RunEntry, attempt: Attempt): void {
     const { definition } = entry
-    if (definition?.kind !== 'topology' || this.#closed) return
+    if (definition === null || this.#closed) return
     const id = attemptId(attempt.branch, attempt.turn, attempt.attempt)
     const execution = new Execution(
       {
@@ -216,6 +224,7 @@ export class Engine {
         resources: () => (entry.resources ??= runResources(this.options.resources, entry.state)),
         emit: (branch, agent, data) => this.#emit(entry, branch, agent, data),
         keepAskSchema: (branch, schema) => entry.askSchemas.set(branch, schema),
+        child: (of, child, input, signal) => this.#child(entry, of, child, input, signal),
       },
       entry.state,
       attempt,
@@ -228,6 +237,17 @@ export class Engine {
         if (isOver(entry.state)) this.#forget(entry)
       })
     })
+  }
+
+  /** A child run is paused and resumed with the run that it belongs to. */
+  async #child(entry: RunEntry, attempt: Attempt, definition: Definition, input: unknown, signal: AbortSignal): Promise<unknown> {
+    const id = childRunId(entry.state, attempt)
+    entry.children.add(id)
+    try {
+      return await childRun(this, entry.state, attempt, definition, input, signal, () => entry.state.pausedAt !== null)
+    } finally {
+      entry.children.delete(id)
+    }
   }
 
   #abort(entry: RunEntry, attempt: Attempt): void {
@@ -261,8 +281,10 @@ export class Engine {
     entry.definition = definition
     entry.owner = { worker: this.options.worker, epoch: row.epoch }
     entry.stale = true
-    const changed = definition.kind === 'topology' && row.version !== definition.shape.version
-    const shape = changed ? { ...definition.shape, limits: entry.state.run?.shape.limits ?? definition.shape.limits } : undefined
+    const shape =
+      row.version !== definition.shape.version
+        ? { ...definition.shape, limits: entry.state.run?.shape.limits ?? definition.shape.limits }
+        : undefined
     this.#entries.set(row.id, entry)
     try {
       await this.#loop.submit(entry, { type: 'run.claim', epoch: row.epoch, ...(shape !== undefined && { shape }) }, { owned: true })

@@ -1,8 +1,9 @@
-import type { TopologyInternals } from '../define/definition.js'
+import type { Definition, GraphInternals, Internals, TopologyInternals } from '../define/definition.js'
 import type { Resource } from '../define/resource.js'
 import type { Schema } from '../define/schema.js'
 import type { ActivityContext, Work } from '../define/work.js'
 import type { Command, Refusal } from '../kernel/command.js'
+import type { Failure } from '../kernel/failure.js'
 import { toJson } from '../kernel/json.js'
 import { seededUnit } from '../kernel/retry.js'
 import type { ActivityRecord, Attempt, Branch, State } from '../kernel/state.js'
@@ -11,6 +12,7 @@ import { verifyAction } from './action-check.js'
 import { Activities } from './activities.js'
 import type { Alarms } from './alarms.js'
 import { CodedFailure, failureOf } from './failure-of.js'
+import { stepCommand } from './step-body.js'
 import { act, turnView } from './turn-view.js'
 import type { Clock } from './tutti.js'
 
@@ -20,7 +22,7 @@ export interface ExecutionPort {
   readonly alarms: Alarms
   readonly graceMs: number
   readonly maxValue: number
-  readonly definition: TopologyInternals
+  readonly definition: Internals
   submit(command: Command): Promise<{ readonly refusal?: Refusal | undefined }>
   /** Whether this process still owns the run: asked before the turn and each of its steps. */
   mayStart(): Promise<boolean>
@@ -28,6 +30,8 @@ export interface ExecutionPort {
   resources(): Promise<ReadonlyMap<string, unknown>>
   emit(branch: string, agent: string, data: unknown): void
   keepAskSchema(branch: string, schema: Schema): void
+  /** Runs a definition as a child of this attempt. */
+  child(attempt: Attempt, definition: Definition, input: unknown, signal: AbortSignal): Promise<unknown>
 }
 
 /**
@@ -145,33 +149,59 @@ export class Execution {
   }
 
   async #outcome(): Promise<Command> {
+    const { definition } = this.#port
     try {
-      const returned = await this.#body()
-      await this.#activities.end()
-      const verified = await verifyAction(this.#port.definition, this.#state, this.#branch, returned, this.#port.maxValue)
-      if ('problem' in verified) return { type: 'turn.reject', ...this.attempt, problem: verified.problem }
-      if (verified.askSchema !== undefined) this.#port.keepAskSchema(this.attempt.branch, verified.askSchema)
-      return { type: 'turn.complete', ...this.attempt, action: verified.action }
+      if (!(await this.#port.mayStart())) this.fence('another worker owns the run')
+      this.#resources = await this.#port.resources()
+      if (this.#status !== 'running') throw this.#reason ?? new Error('aborted')
+      return await this.#unbroken(definition.kind === 'topology' ? this.#turn(definition) : this.#step(definition))
     } catch (thrown) {
       await this.#activities.end().catch(() => {})
-      const error = failureOf(this.#broken ?? thrown)
-      const { retryIf } = this.#port.definition.agents[this.attempt.agent] ?? {}
-      return { type: 'turn.fail', ...this.attempt, error, retryable: error.retryable && (retryIf?.(error) ?? true) }
+      const error = failureOf(this.#broken ?? thrown, definition.kind === 'topology' ? 'AGENT_FAILED' : 'STEP_FAILED')
+      return { type: 'turn.fail', ...this.attempt, error, retryable: this.#mayRetry(error) }
     }
   }
 
-  async #body(): Promise<unknown> {
-    const agent = this.#port.definition.agents[this.attempt.agent]
-    if (agent === undefined) throw new Error(`there is no agent ${this.attempt.agent}`)
-    if (!(await this.#port.mayStart())) this.fence('another worker owns the run')
-    this.#resources = await this.#port.resources()
-    if (this.#status !== 'running') throw this.#reason ?? new Error('aborted')
-    const turn = turnView(this.#state, this.#branch, this.#work())
+  #mayRetry(error: Failure): boolean {
+    const { definition } = this.#port
+    const { retryIf } = (definition.kind === 'topology' ? definition.agents : definition.steps)[this.attempt.agent] ?? {}
+    return error.retryable && (retryIf?.(error) ?? true)
+  }
+
+  /** What the body comes to, unless it asked for something else than its journal has. */
+  #unbroken<T>(body: Promise<T>): Promise<T> {
     const broken = new Promise<never>((_, reject) => {
       this.#breakOff = reject
     })
     broken.catch(() => {})
-    return Promise.race([act(agent, turn), broken])
+    body.catch(() => {})
+    return Promise.race([body, broken])
+  }
+
+  async #turn(definition: TopologyInternals): Promise<Command> {
+    const agent = definition.agents[this.attempt.agent]
+    if (agent === undefined) throw new Error(`there is no agent ${this.attempt.agent}`)
+    const returned = await act(agent, turnView(this.#state, this.#branch, this.#work()))
+    await this.#activities.end()
+    const verified = await verifyAction(definition, this.#state, this.#branch, returned, this.#port.maxValue)
+    if ('problem' in verified) return { type: 'turn.reject', ...this.attempt, problem: verified.problem }
+    if (verified.askSchema !== undefined) this.#port.keepAskSchema(this.attempt.branch, verified.askSchema)
+    return { type: 'turn.complete', ...this.attempt, action: verified.action }
+  }
+
+  async #step(definition: GraphInternals): Promise<Command> {
+    const command = await stepCommand({
+      definition,
+      state: this.#state,
+      branch: this.#branch,
+      attempt: this.attempt,
+      activities: this.#activities,
+      work: this.#work(),
+      maxValue: this.#port.maxValue,
+      child: (code, input) => this.#port.child(this.attempt, code.child, input, this.#signal()),
+    })
+    await this.#activities.end()
+    return command
   }
 
   #signal(): AbortSignal {
@@ -253,8 +283,7 @@ export class Execution {
       retryable: true,
       at: {},
     } as const
-    const { retryIf } = this.#port.definition.agents[agent] ?? {}
-    const retryable = retryIf?.(error) ?? true
+    const retryable = this.#mayRetry(error)
     this.abort(error.message)
     void this.#port.submit({ type: 'turn.fail', ...this.attempt, error, retryable, timedOut: true })
   }

@@ -18,10 +18,10 @@ export function tooLarge(what: string, size: number, max: number): CodedFailure 
 }
 
 /** What was thrown, as data: its message, and its own code and fields where they are JSON. */
-export function failureOf(thrown: unknown): Failure {
+export function failureOf(thrown: unknown, code: 'AGENT_FAILED' | 'STEP_FAILED' = 'AGENT_FAILED'): Failure {
   if (thrown instanceof CodedFailure) return thrown.failure
   const data = fieldsOf(thrown)
-  return Object.freeze({ code: 'AGENT_FAILED', message: messageOf(thrown), retryable: true, at: {}, ...(data !== undefined && { data }) })
+  return Object.freeze({ code, message: messageOf(thrown), retryable: true, at: {}, ...(data !== undefined && { data }) })
 }
 
 function messageOf(thrown: unknown): string {

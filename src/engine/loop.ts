@@ -179,7 +179,7 @@ export class Loop {
   }
 
   #decided(entry: RunEntry, taken: readonly Submission[], at: number): Plan {
-    const code = entry.definition?.kind === 'topology' ? entry.definition.code : null
+    const code = entry.definition?.code ?? null
     const outcomes: Outcome[] = []
     const events: Event[] = []
     const puts = new Map<string, Put>()

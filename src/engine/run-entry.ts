@@ -40,6 +40,8 @@ export interface RunEntry {
   stale: boolean
   broken: Error | null
   readonly executions: Map<string, Execution>
+  /** Its child runs that a step of it waits for. */
+  readonly children: Set<string>
   readonly alarms: Map<string, () => void>
   readonly askSchemas: Map<string, Schema>
   readonly refusals: Map<string, number>
@@ -58,6 +60,7 @@ export function newEntry(id: string, definition: Internals | null): RunEntry {
     stale: false,
     broken: null,
     executions: new Map(),
+    children: new Set(),
     alarms: new Map(),
     askSchemas: new Map(),
     refusals: new Map(),

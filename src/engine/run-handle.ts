@@ -83,7 +83,11 @@ function notFound(id: string): TuttiError {
 /** What an answer must be: what the ask itself said, else what its agent's `answer` says. */
 async function answerSchema({ state, askSchemas, definition }: RunEntry, askId: string): Promise<Schema | undefined> {
   const ask = state.asks.get(askId)
-  if (ask?.kind !== 'question' || definition?.kind !== 'topology') return undefined
+  if (ask?.kind !== 'question' || definition === null) return undefined
+  if (definition.kind === 'graph') {
+    const step = definition.steps[ask.agent]
+    return step?.kind === 'ask' ? step.schema : undefined
+  }
   return askSchemas.get(ask.branch) ?? definition.agents[ask.agent]?.answer
 }
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Definition, Internals, TopologyInternals } from '../define/definition.js'
+import type { Definition, Internals } from '../define/definition.js'
 import { internalsOf, isDefinition } from '../define/definition.js'
 import type { Limits } from '../define/limits.js'
 import { TuttiError } from '../define/tutti-error.js'
@@ -9,6 +9,7 @@ import { runIdPattern } from '../kernel/ids.js'
 import { toJson } from '../kernel/json.js'
 import type { Problem } from '../kernel/problem.js'
 import type { RunLimits } from '../kernel/shape.js'
+import type { Parent } from '../kernel/state.js'
 import { limitProblems } from '../kernel/validate.js'
 import { checked } from './check-schema.js'
 import type { Engine } from './engine.js'
@@ -19,16 +20,43 @@ import type { Run, StartOptions } from './tutti.js'
 
 export type StartGiven = StartOptions & { readonly input?: unknown }
 
-/** Starts a run: everything that can be wrong with it is found before anything is recorded. */
+/** Starts a run for its user. */
 export async function start(engine: Engine, of: Definition | string, given: StartGiven, defaults: Limits): Promise<Run<never>> {
-  const definition = resolved(engine, of)
   const id = given.id ?? newId()
   if (!runIdPattern.test(id))
     throw new TuttiError('INVALID_INPUT', `a run id matches ${runIdPattern.source}; this one is ${JSON.stringify(id)}`)
+  const named = given.id !== undefined
+  const run = await startRun(engine, of, { ...given, id, named, limits: { ...given.limits }, defaults })
+  const handle = runHandle(engine, run.id, run.definition, run.tags)
+  cancelWith(given.signal, handle)
+  return handle
+}
+
+export interface Starting {
+  readonly id: string
+  /** Whether somebody chose the id: then it belongs to what an idempotency key stands for. */
+  readonly named?: boolean
+  readonly input?: unknown
+  readonly key?: string | undefined
+  readonly tags?: Readonly<Record<string, string>> | undefined
+  readonly session?: string | undefined
+  readonly limits: Limits
+  readonly defaults?: Limits
+  readonly parent?: Parent
+}
+
+/** Starts a run: everything that can be wrong with it is found before anything is recorded. */
+export async function startRun(
+  engine: Engine,
+  of: Definition | string,
+  given: Starting,
+): Promise<{ readonly id: string; readonly definition: string; readonly tags: Readonly<Record<string, string>> }> {
+  const { id } = given
+  const definition = resolved(engine, of)
   const tags = checkTags(given.tags ?? {})
-  const input = await checkInput(definition, given.input)
+  const input = await checkInput(definition, given.input, engine.options.store.promises.maxValue)
   const state = firstState(definition, input)
-  const limits = tightest(definition.shape.limits, [defaults, given.limits ?? {}])
+  const limits = tightest(definition.shape.limits, [given.defaults ?? {}, given.limits])
   const command: Command = {
     type: 'run.start',
     runId: id,
@@ -37,14 +65,13 @@ export async function start(engine: Engine, of: Definition | string, given: Star
     ...(input !== undefined && { input }),
     tags,
     ...(given.session !== undefined && { session: given.session }),
+    ...(given.parent !== undefined && { parent: given.parent }),
     ...(state !== undefined && { state }),
   }
-  const request = JSON.stringify(['start', definition.shape.name, given.id ?? null, toJsonText(given.input)])
+  const request = JSON.stringify(['start', definition.shape.name, given.named ? id : null, toJsonText(given.input)])
   const { run, outcome } = await onceUnder(engine, given.key, { request, run: id }, (put) => engine.create(id, definition, command, put))
   if (outcome?.refusal !== undefined) throw refused(outcome.refusal)
-  const handle = runHandle(engine, run, definition.shape.name, tags)
-  cancelWith(given.signal, handle)
-  return handle
+  return { id: run, definition: definition.shape.name, tags }
 }
 
 function toJsonText(value: unknown): unknown {
@@ -52,22 +79,18 @@ function toJsonText(value: unknown): unknown {
   return 'problem' in json ? null : (json.value ?? null)
 }
 
-const newId = (): string => randomBytes(12).toString('base64url')
+const newId = (): string => randomBytes(10).toString('hex')
 
-function resolved(engine: Engine, of: Definition | string): TopologyInternals {
+function resolved(engine: Engine, of: Definition | string): Internals {
   const internals = typeof of === 'string' ? engine.definition(of) : definitionOf(engine, of)
   if (internals === null)
     throw new TuttiError('DEFINITION_NOT_FOUND', `there is no definition '${typeof of === 'string' ? of : of.name}' in this process`, {
       hint: 'give it with open({ definitions: [ … ] })',
     })
   const problems = notAvailable(internals)
-  if (problems.length > 0 || internals.kind !== 'topology')
-    throw new TuttiError(
-      internals.kind === 'graph' ? 'INVALID_GRAPH' : 'INVALID_TOPOLOGY',
-      problems.map(({ where, message }) => `${where}: ${message}`).join('\n'),
-      { problems },
-    )
-  return internals
+  if (problems.length === 0) return internals
+  const text = problems.map(({ where, message }) => `${where}: ${message}`).join('\n')
+  throw new TuttiError(internals.kind === 'graph' ? 'INVALID_GRAPH' : 'INVALID_TOPOLOGY', text, { problems })
 }
 
 function definitionOf(engine: Engine, of: Definition): Internals {
@@ -82,7 +105,11 @@ function notAvailable(internals: Internals): Problem[] {
     where,
     message: `${what} is not available in this version`,
   })
-  if (internals.kind === 'graph') return [missing(internals.shape.name, 'executing a graph')]
+  if (internals.kind === 'graph')
+    return Object.values(internals.steps).flatMap((step) => [
+      ...(step.compensate === undefined ? [] : [missing(`steps.${step.id}.compensate`, 'the option `compensate`')]),
+      ...(step.kind === 'child' ? notAvailable(internalsOf(step.child)) : []),
+    ])
   return Object.values(internals.agents).flatMap(({ name, act, options }) => [
     ...(act === null ? [missing(`agents.${name}`, 'an agent without `act` (a language model)')] : []),
     ...(['tools', 'memory', 'compensate', 'breaker', 'whenStopped'] as const)
@@ -103,10 +130,16 @@ function checkTags(tags: Readonly<Record<string, string>>): Readonly<Record<stri
 }
 
 /** The run's input is what the definition's schema makes of it; an agent right after Start must take it too. */
-async function checkInput(definition: TopologyInternals, given: unknown): Promise<unknown> {
+async function checkInput(definition: Internals, given: unknown, maxValue: number): Promise<unknown> {
   const input = await checked(definition.input, given, 'the input')
   if ('problem' in input)
     throw new TuttiError('INVALID_INPUT', input.problem, { hint: `look at the input schema of '${definition.shape.name}'` })
+  const size = toJson(input.value)
+  if ('size' in size && size.size > maxValue)
+    throw new TuttiError('VALUE_TOO_LARGE', `the input has about ${size.size} bytes; the store takes ${maxValue}`, {
+      hint: 'keep it elsewhere and pass a reference',
+    })
+  if (definition.kind === 'graph') return input.value
   const firsts = definition.shape.edges.filter(({ from }) => from === 'Start')
   let value = input.value
   for (const { to } of firsts) {
@@ -117,8 +150,8 @@ async function checkInput(definition: TopologyInternals, given: unknown): Promis
   return value
 }
 
-function firstState(definition: TopologyInternals, input: unknown): BranchState | undefined {
-  if (definition.state === undefined) return undefined
+function firstState(definition: Internals, input: unknown): BranchState | undefined {
+  if (definition.kind === 'graph' || definition.state === undefined) return undefined
   let made: unknown
   try {
     made = definition.state(input)

@@ -18,6 +18,7 @@ const carried = (options: Options | undefined): { state?: BranchState } => (opti
 
 /** What a turn's code is given: frozen, with its functions as own, bound properties, because people write `({ step, use }) => …`. */
 export function turnView(state: State, branch: Branch, work: Work): Turn {
+  if (branch.message.kind === 'step') throw new Error('a step has no turn of an agent')
   const message = shown(branch.message)
   const targets = shapeOf(state).edges.flatMap((edge) => (edge.from === branch.agent ? [edge.to] : []))
   const view = {

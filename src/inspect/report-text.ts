@@ -165,7 +165,7 @@ const entities: Readonly<Record<string, string>> = { '<': '&lt;', '>': '&gt;', '
 
 /** Text that Markdown shows as it is. HTML goes by entities, because not every renderer knows `\<`. */
 function marked(text: string): string {
-  return plain(text).replace(/[\\`*_{}[\]()#+!|~$<>&-]/g, (found) => entities[found] ?? `\\${found}`)
+  return plain(text).replace(/[\\`*_[\]|~$<>&]/g, (found) => entities[found] ?? `\\${found}`)
 }
 
 // ── layout ───────────────────────────────────────────────────────────────────────────────────────────────

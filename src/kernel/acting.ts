@@ -3,6 +3,7 @@ import { crossLimit } from './closing.js'
 import type { Draft } from './draft.js'
 import { emit } from './draft.js'
 import type { Failure } from './failure.js'
+import { failStep, stepOf } from './gate.js'
 import { askOf, childBranch, forkBarrier } from './ids.js'
 import { joinSpec } from './join.js'
 import type { Branch } from './state.js'
@@ -40,6 +41,8 @@ export function perform(draft: Draft, branch: Branch, action: Action): void {
 
 /** The branch fails here and now: the failure says where it began, and never in which attempt. */
 export function fail(draft: Draft, branch: Branch, error: Failure): void {
+  const step = stepOf(draft, branch)
+  if (step !== null) return failStep(draft, branch.id, step, error)
   const at = { branch: branch.id, agent: branch.agent, turn: branch.turn }
   emit(draft, { type: 'branch.settled', branch: branch.id, status: 'failed', error: Object.freeze({ ...error, at }) })
 }
@@ -89,6 +92,18 @@ function reserve(draft: Draft, branch: Branch, count: number): boolean {
     crossLimit(draft, 'LIMIT_DEPTH', `branches nest deeper than the ${maxDepth} levels they may (maxDepth)`)
   else return true
   return false
+}
+
+/** A step's `each` gave its items: one child for each, and as many of them at once as it says. */
+export function forkItems(draft: Draft, branch: Branch, concurrency: number | null): void {
+  const { action } = branchOf(draft.state, branch.id)
+  if (action?.type !== 'fork' || !reserve(draft, branch, action.calls.length)) return
+  const barrier = forkBarrier(branch.id, branch.forks + 1)
+  const join = joinSpec('settled')
+  emit(draft, { type: 'barrier.opened', barrier, kind: 'fork', branch: branch.id, width: action.calls.length, join, each: { concurrency } })
+  action.calls.forEach(({ to }, slot) => {
+    emit(draft, { type: 'branch.opened', branch: childBranch(branch.id, slot), parent: branch.id, to, barrier, slot, gated: true })
+  })
 }
 
 /** A detached branch starts, with nobody waiting for it and no fork around it. */

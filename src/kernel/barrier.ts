@@ -2,6 +2,7 @@ import { closeScope } from './closing.js'
 import type { Draft } from './draft.js'
 import { emit } from './draft.js'
 import { decideRun } from './ending.js'
+import { completeEach, letThrough } from './gate.js'
 import type { Goes } from './event.js'
 import type { Failure } from './failure.js'
 import { askOf } from './ids.js'
@@ -16,11 +17,15 @@ import { barrierOf, branchOf } from './state.js'
 export function evaluate(draft: Draft, id: string): void {
   const barrier = draft.state.barriers.get(id)
   if (barrier === undefined || barrier.fired !== null) return
-  const delivered = barrier.arrived + barrier.escaped
+  const delivered = deliveredOf(barrier)
   const need = needOf(barrier.join.policy, barrier.calls.length)
   const early = barrier.join.stragglers === 'cancel' && (delivered >= need || delivered + barrier.pending < need)
   if (barrier.pending === 0 || early) fire(draft, barrier, false)
+  else if (barrier.each !== null) letThrough(draft, id)
 }
+
+/** A skipped step stands in nobody's way. */
+const deliveredOf = (barrier: Barrier): number => barrier.arrived + barrier.escaped + barrier.skipped
 
 /** The time of a fork is over: what is pending is cancelled, what has settled decides. */
 export function timeOut(draft: Draft, id: string): void {
@@ -30,12 +35,12 @@ export function timeOut(draft: Draft, id: string): void {
 /** How a barrier fires: whether it is ok, and which slots decided, if that was a choice. */
 function firingOf(barrier: Barrier, byTimeout: boolean): Firing {
   const { policy, stragglers } = barrier.join
-  const ok = barrier.arrived + barrier.escaped >= needOf(policy, barrier.calls.length)
+  const ok = deliveredOf(barrier) >= needOf(policy, barrier.calls.length)
   const choice = byTimeout || (stragglers === 'cancel' && !(policy === 'all' && ok))
   if (!choice) return { ok, deciding: null, byTimeout }
   const deciding: number[] = []
   for (const [index, slot] of barrier.slots.entries()) {
-    const delivered = slot.status === 'arrived' || slot.status === 'escaped'
+    const delivered = slot.status === 'arrived' || slot.status === 'escaped' || slot.status === 'skipped'
     if (delivered || byTimeout || !ok) deciding.push(index)
   }
   return { ok, deciding, byTimeout }
@@ -52,6 +57,10 @@ function fire(draft: Draft, open: Barrier, byTimeout: boolean): void {
     return
   }
   const waiting = branchOf(draft.state, barrier.waiting)
+  if (barrier.each !== null) {
+    emitFired(draft, barrier, firing, slots, { goes: 'step' })
+    return completeEach(draft, barrier, waiting)
+  }
   if (!firing.ok && barrier.join.insufficient === 'ask') return askWhether(draft, barrier, firing, slots, waiting)
   const next = whatNext(draft, barrier, firing, slots, waiting, firing.ok || barrier.join.insufficient === 'resume')
   emitFired(draft, barrier, firing, slots, next)

@@ -1,6 +1,7 @@
 import type { Action, BranchState } from './action.js'
 import type { Failure } from './failure.js'
 import type { Shape } from './shape.js'
+import type { Parent } from './state.js'
 
 /** Which execution of which turn speaks: a completion that does not match what is owed is refused. */
 export interface Speaker {
@@ -27,6 +28,7 @@ export type Command =
       readonly input?: unknown
       readonly tags: Readonly<Record<string, string>>
       readonly session?: string
+      readonly parent?: Parent
       readonly state?: BranchState
     }
   | { readonly type: 'run.claim'; readonly epoch: number; readonly shape?: Shape }
@@ -35,6 +37,12 @@ export type Command =
   | { readonly type: 'run.resume'; readonly by?: string }
   | { readonly type: 'run.cancel'; readonly reason?: string; readonly by?: string }
   | ({ readonly type: 'turn.complete'; readonly action: Action } & Speaker)
+  /** A step's body returned. */
+  | ({ readonly type: 'step.complete'; readonly output?: unknown } & Speaker)
+  /** Its `when` said no. */
+  | ({ readonly type: 'step.skip' } & Speaker)
+  /** Its `each` gave items. */
+  | ({ readonly type: 'step.each'; readonly items: readonly unknown[] } & Speaker)
   /** What the turn returned can't be accepted: no action, not JSON, or refused by a schema. */
   | ({ readonly type: 'turn.reject'; readonly problem: string } & Speaker)
   /** The attempt threw or ran out of time. `retryable`: its kind of failure may be tried again. */

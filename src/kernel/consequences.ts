@@ -4,6 +4,7 @@ import type { Draft } from './draft.js'
 import { emit } from './draft.js'
 import { endIfOver } from './ending.js'
 import { compareIds } from './ids.js'
+import { decideGates } from './gate.js'
 import { meet } from './rendezvous.js'
 import { branchOf, shapeOf } from './state.js'
 
@@ -13,7 +14,7 @@ import { branchOf, shapeOf } from './state.js'
  */
 export function consequences(draft: Draft): void {
   do evaluateTouched(draft)
-  while (meet(draft))
+  while (meet(draft) || decideGates(draft))
   checkTurns(draft)
   endIfOver(draft)
   startTurns(draft)

@@ -1,4 +1,4 @@
-import { fail, perform } from './acting.js'
+import { fail, forkItems, perform } from './acting.js'
 import { release, timeOut } from './barrier.js'
 import { cancelRun, crossLimit } from './closing.js'
 import type { ActivitySpeaker, Command, Refusal, RefusalCode, Speaker } from './command.js'
@@ -7,11 +7,12 @@ import type { Draft } from './draft.js'
 import { draftOf, emit, NeedsCode } from './draft.js'
 import type { Event } from './event.js'
 import type { Failure } from './failure.js'
+import { itemOf, stepOf } from './gate.js'
 import { attemptId, byId, rootBarrier, rootBranch } from './ids.js'
 import { joinSpec } from './join.js'
-import { illegal } from './legal.js'
+import { illegal, spelledOut } from './legal.js'
 import { backoffMs } from './retry.js'
-import type { Code } from './shape.js'
+import type { AgentShape, Code, GraphShape } from './shape.js'
 import type { Branch, State } from './state.js'
 import { branchOf, clockAt, isOver, shapeOf } from './state.js'
 
@@ -61,9 +62,16 @@ function carryOut(draft: Draft, command: Command): Refusal | null {
       if (branch === null) return stale(command)
       const problem = illegal(state, branch, command.action)
       if (problem !== null) return reject(draft, branch, problem)
-      emit(draft, { type: 'turn.completed', ...ofTurn(branch), action: command.action })
-      perform(draft, branchOf(draft.state, branch.id), command.action)
+      const action = spelledOut(state, branch, command.action)
+      emit(draft, { type: 'turn.completed', ...ofTurn(branch), action })
+      perform(draft, branchOf(draft.state, branch.id), action)
       return null
+    }
+    case 'step.complete':
+    case 'step.skip':
+    case 'step.each': {
+      const branch = speaking(state, command)
+      return branch === null ? stale(command) : settleStep(draft, branch, command)
     }
     case 'turn.reject': {
       const branch = speaking(state, command)
@@ -96,6 +104,7 @@ function start(draft: Draft, command: Extract<Command, { type: 'run.start' }>): 
   if (draft.state.run !== null) return refuse('RUN_EXISTS', `there is a run ${command.runId} already`)
   const { type: _, runId, shape, ...rest } = command
   emit(draft, { type: 'run.started', runId, definition: shape.name, version: shape.version, shape, ...rest })
+  if (shape.kind === 'graph') return startGraph(draft, shape)
   const starts = shape.edges.filter((edge) => edge.from === 'Start')
   emit(draft, { type: 'barrier.opened', barrier: rootBarrier, kind: 'root', width: starts.length, join: joinSpec('all') })
   if (starts.length > shape.limits.maxBranches) {
@@ -104,6 +113,29 @@ function start(draft: Draft, command: Extract<Command, { type: 'run.start' }>): 
   }
   starts.forEach(({ to }, slot) => {
     emit(draft, { type: 'branch.opened', branch: rootBranch(slot, starts.length), parent: null, to, barrier: rootBarrier, slot })
+  })
+  return null
+}
+
+/** A branch per step, each behind its gate; a gate over nothing opens at once. */
+function startGraph(draft: Draft, { steps, stragglers, limits }: GraphShape): null {
+  const join = joinSpec({ policy: 'all', stragglers })
+  emit(draft, { type: 'barrier.opened', barrier: rootBarrier, kind: 'root', width: steps.length, join })
+  if (steps.length > limits.maxBranches) {
+    crossLimit(draft, 'LIMIT_BRANCHES', `the run needs more than the ${limits.maxBranches} branches it may have (maxBranches)`)
+    return null
+  }
+  steps.forEach(({ id, after }, slot) => {
+    emit(draft, {
+      type: 'branch.opened',
+      branch: rootBranch(slot, steps.length),
+      parent: null,
+      to: id,
+      barrier: rootBarrier,
+      slot,
+      gated: true,
+    })
+    if (after.length === 0) draft.gates.add(id)
   })
   return null
 }
@@ -158,6 +190,8 @@ function answer(draft: Draft, askId: string, value: unknown, by: string | undefi
     return refuse('ASK_INVALID_ANSWER', `the ask ${askId} is about a join: answer true to go on with what there is, or false to fail`)
   emit(draft, { type: 'ask.answered', branch: ask.branch, askId, value, ...(by !== undefined && { by }) })
   if (ask.kind === 'join') release(draft, ask.barrier, value === true)
+  else if (shapeOf(draft.state).kind === 'graph')
+    emit(draft, { type: 'step.completed', branch: ask.branch, step: ask.agent, output: value })
   return null
 }
 
@@ -176,6 +210,24 @@ function stale({ branch, agent, turn, attempt }: Speaker): Refusal {
 
 const ofTurn = ({ id, agent, turn, attempt }: Branch) => ({ branch: id, agent, turn, attempt }) as const
 
+function settleStep(draft: Draft, branch: Branch, command: Extract<Command, { type: 'step.complete' | 'step.skip' | 'step.each' }>): null {
+  const common = { branch: branch.id, step: branch.agent, ...itemOf(draft, branch) }
+  switch (command.type) {
+    case 'step.complete':
+      emit(draft, { type: 'step.completed', ...common, ...(command.output !== undefined && { output: command.output }) })
+      return null
+    case 'step.skip':
+      emit(draft, { type: 'step.skipped', ...common, cause: 'when' })
+      return null
+    case 'step.each': {
+      const calls = Object.freeze(command.items.map((item) => Object.freeze({ to: branch.agent, request: item })))
+      emit(draft, { type: 'turn.completed', ...ofTurn(branch), action: Object.freeze({ type: 'fork', calls }) })
+      forkItems(draft, branch, stepOf(draft, branch)?.concurrency ?? null)
+      return null
+    }
+  }
+}
+
 /** The same turn, next attempt, with the reason as its message; once too often, the branch fails. */
 function reject(draft: Draft, branch: Branch, problem: string): null {
   const { maxRejections, takes } = agentOf(draft, branch)
@@ -185,7 +237,7 @@ function reject(draft: Draft, branch: Branch, problem: string): null {
   return null
 }
 
-function agentOf(draft: Draft, branch: Branch) {
+function agentOf(draft: Draft, branch: Branch): AgentShape {
   const agent = shapeOf(draft.state).agents[branch.agent]
   if (agent === undefined) throw new Error(`there is no agent ${branch.agent}`)
   return agent
@@ -194,11 +246,23 @@ function agentOf(draft: Draft, branch: Branch) {
 function failAttempt(draft: Draft, branch: Branch, error: Failure, retryable: boolean, timedOut: boolean): null {
   const { retry } = agentOf(draft, branch)
   const failures = branch.failures + 1
-  const final = !retryable || failures >= retry.attempts
+  const spent = !retryable || failures >= retry.attempts
+  // The step waits for somebody to look at it, and is tried again when the run is resumed.
+  const pauses = spent && stepOf(draft, branch)?.onError === 'pause'
+  const final = spent && !pauses
   const seed = `${draft.state.run?.nonce}/${branch.id}/${branch.turn}/${branch.attempt}`
-  const delay = final ? 0 : backoffMs(retry, failures, seed)
+  const delay = spent ? 0 : backoffMs(retry, failures, seed)
   const retryAt = delay > 0 ? { retryAt: clockAt(draft.state, draft.at) + delay } : {}
-  emit(draft, { type: 'turn.failed', ...ofTurn(branch), error, final, ...(timedOut && { timedOut }), ...retryAt })
+  emit(draft, {
+    type: 'turn.failed',
+    ...ofTurn(branch),
+    error,
+    final,
+    ...(timedOut && { timedOut }),
+    ...retryAt,
+    ...(pauses && { pauses }),
+  })
+  if (pauses && draft.state.pausedAt === null) emit(draft, { type: 'run.paused', by: `the step ${branch.agent}` })
   if (final) fail(draft, branch, error)
   return null
 }
@@ -235,7 +299,7 @@ function record(draft: Draft, command: ActivityCommand): Refusal | null {
 function timer(draft: Draft, id: string): Refusal | null {
   const { state } = draft
   const armed = state.timers.get(id)
-  if (armed === undefined) return refuse('STALE_TIMER', `the timer ${id} is not armed`)
+  if (armed === undefined || isEnding(state)) return refuse('STALE_TIMER', `the timer ${id} is not armed`)
   if (state.pausedAt !== null || armed.due > clockAt(state, draft.at)) return refuse('TIMER_NOT_DUE', `the timer ${id} is not due`)
   switch (armed.kind) {
     case 'run':
@@ -269,9 +333,10 @@ function wake(draft: Draft, id: string): null {
 function expire(draft: Draft, id: string): null {
   const ask = draft.state.asks.get(id)
   if (ask === undefined) return null
-  emit(draft, { type: 'ask.expired', branch: ask.branch, askId: id })
   const branch = branchOf(draft.state, ask.branch)
-  if (agentOf(draft, branch).takes.includes('expired')) return null
+  const final = !agentOf(draft, branch).takes.includes('expired')
+  emit(draft, { type: 'ask.expired', branch: ask.branch, askId: id, final })
+  if (!final) return null
   fail(draft, branch, { code: 'ASK_EXPIRED', message: `nobody answered the ask ${id} of ${ask.agent} in time`, retryable: false, at: {} })
   return null
 }

@@ -9,7 +9,7 @@ import { branchOf } from './state.js'
  *
  * 1. The state changes by `emit` alone, through the same `evolve` that folds the journal.
  * 2. `slots` are the barriers whose slots changed, `scopes` those whose branches moved: what must be looked at again.
- * 3. `turned` are the branches that were given a new turn in this step.
+ * 3. `turned` are the branches that were given a new turn in this step; `gates` the steps whose gates must be looked at.
  */
 export interface Draft {
   state: State
@@ -19,10 +19,11 @@ export interface Draft {
   readonly slots: Set<string>
   readonly scopes: Set<string>
   readonly turned: Set<string>
+  readonly gates: Set<string>
 }
 
 export function draftOf(state: State, at: number, code: Code | null): Draft {
-  return { state, at: Math.max(at, state.at), code, events: [], slots: new Set(), scopes: new Set(), turned: new Set() }
+  return { state, at: Math.max(at, state.at), code, events: [], slots: new Set(), scopes: new Set(), turned: new Set(), gates: new Set() }
 }
 
 export function emit(draft: Draft, body: EventBody): void {
@@ -38,10 +39,13 @@ function touch(draft: Draft, body: EventBody): void {
     case 'barrier.arrived':
       draft.slots.add(body.barrier)
       return
-    case 'branch.settled': {
-      const { scope } = branchOf(draft.state, body.branch)
+    case 'branch.settled':
+    case 'step.completed':
+    case 'step.skipped': {
+      const { scope, agent } = branchOf(draft.state, body.branch)
       draft.slots.add(scope)
       draft.scopes.add(scope)
+      for (const step of draft.state.run?.dependents[agent] ?? []) draft.gates.add(step)
       return
     }
     case 'branch.moved':
@@ -54,6 +58,7 @@ function touch(draft: Draft, body: EventBody): void {
       draft.turned.add(body.branch)
       return
     case 'branch.opened':
+    case 'gate.opened':
     case 'branch.notified':
     case 'ask.answered':
     case 'ask.expired':

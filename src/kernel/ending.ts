@@ -4,7 +4,9 @@ import type { Failure, FailureCode } from './failure.js'
 import { byId } from './ids.js'
 import { toJson } from './json.js'
 import { contributions } from './reported.js'
+import type { GraphShape, TopologyShape } from './shape.js'
 import type { Barrier, Outcome } from './state.js'
+import { stepOutputs, withoutHoles } from './step-outputs.js'
 import { shapeOf } from './state.js'
 
 interface FinishOf {
@@ -15,7 +17,8 @@ interface FinishOf {
 
 /** How the run ends, now that its root has fired: the failure of the lowest failed slot itself, or what was finished with. */
 export function decideRun(draft: Draft, root: Barrier): void {
-  const outcome = failureOf(root) ?? outputOf(draft, finishes(root))
+  const shape = shapeOf(draft.state)
+  const outcome = shape.kind === 'graph' ? graphOutcome(draft, shape, root) : (failureOf(root) ?? outputOf(draft, shape, finishes(root)))
   const { branches, aborting } = draft.state
   if (branches.size === 0 && aborting.size === 0) end(draft, outcome)
   else if (outcome.status === 'failed') emit(draft, { type: 'run.decided', status: 'failed', error: outcome.error })
@@ -45,8 +48,8 @@ function failed(code: FailureCode, message: string, data?: unknown): Outcome {
   return { status: 'failed', error }
 }
 
-function outputOf(draft: Draft, all: readonly FinishOf[]): Outcome {
-  const { result } = shapeOf(draft.state)
+function outputOf(draft: Draft, shape: TopologyShape, all: readonly FinishOf[]): Outcome {
+  const { result } = shape
   if (result === 'function') return computed(draft, all)
   if (result === 'list') return { status: 'succeeded', output: Object.freeze(all.map((finish) => finish.output ?? null)) }
   const [only] = all
@@ -69,8 +72,31 @@ function several(draft: Draft, all: readonly FinishOf[]): Outcome {
 function computed(draft: Draft, all: readonly FinishOf[]): Outcome {
   const result = draft.code?.result
   if (result === undefined) throw new NeedsCode('the function `result`')
+  return made(() => result(Object.freeze(all.map((finish) => Object.freeze({ ...finish })))))
+}
+
+/** The failure of the first failed step in declared order, with the others beside it; else what the graph makes of its steps. */
+function graphOutcome(draft: Draft, { steps, required, result }: GraphShape, root: Barrier): Outcome {
+  const slots = steps.map((_, index) => root.slots.get(index))
+  const [first, ...others] = slots.flatMap((slot) => (slot?.status === 'failed' ? [slot.error] : []))
+  if (first !== undefined)
+    return { status: 'failed', error: others.length === 0 ? first : Object.freeze({ ...first, others: Object.freeze(others) }) }
+  const missing = steps.find(({ id }, index) => required.includes(id) && slots[index]?.status === 'skipped')
+  if (missing !== undefined) return failed('REQUIRED_SKIPPED', `the step '${missing.id}' is required and was skipped`, { step: missing.id })
+  const outputs = stepOutputs(
+    root,
+    steps,
+    steps.map(({ id }) => id),
+  )
+  const output = draft.code?.output
+  if (result === 'steps') return made(() => withoutHoles(outputs))
+  if (output === undefined) throw new NeedsCode('the function of `.output`')
+  return made(() => withoutHoles(output(Object.freeze({ input: draft.state.run?.input, steps: outputs }))))
+}
+
+function made(make: () => unknown): Outcome {
   try {
-    const json = toJson(result(Object.freeze(all.map((finish) => Object.freeze({ ...finish })))))
+    const json = toJson(make())
     if ('problem' in json) return failed('RESULT_FAILED', `\`result\` gave what is no JSON at ${json.path}: ${json.problem}`)
     return { status: 'succeeded', output: json.value }
   } catch (error) {

@@ -1,11 +1,12 @@
 import type { Action, BranchState } from './action.js'
 import type { Failure } from './failure.js'
 import type { JoinData, JoinSpec } from './join.js'
-import type { TurnMessage } from './message.js'
+import type { StepMessage, TurnMessage } from './message.js'
 import type { Shape } from './shape.js'
+import type { Parent } from './state.js'
 
 /** What becomes of the branch that waits at a fork that has fired. */
-export type Goes = 'turn' | 'escape' | 'fail' | 'ask'
+export type Goes = 'turn' | 'escape' | 'fail' | 'ask' | 'step'
 
 interface OfTurn {
   readonly branch: string
@@ -33,6 +34,7 @@ export type EventBody =
       readonly input?: unknown
       readonly tags: Readonly<Record<string, string>>
       readonly session?: string
+      readonly parent?: Parent
       readonly state?: BranchState
     }
   /** A worker performs its effects from here on; `shape` is given where another version of the definition goes on with it. */
@@ -60,6 +62,8 @@ export type EventBody =
       readonly call?: number
       readonly width: number
       readonly join: JoinSpec
+      /** Given for the items of a step: how many may run at once. */
+      readonly each?: { readonly concurrency: number | null }
     }
   | { readonly type: 'barrier.arrived'; readonly barrier: string; readonly slot: number; readonly by: string; readonly branch?: string }
   | {
@@ -88,6 +92,8 @@ export type EventBody =
       readonly to: string
       readonly barrier: string
       readonly slot: number
+      /** It waits: behind its step's gate, or for an item before it. */
+      readonly gated?: boolean
     }
   | { readonly type: 'branch.moved'; readonly branch: string; readonly to: string }
   | { readonly type: 'branch.notified'; readonly branch: string; readonly to: string }
@@ -104,7 +110,27 @@ export type EventBody =
       readonly merged: readonly string[]
       readonly state?: BranchState
     }
-  | ({ readonly type: 'turn.started'; readonly message: TurnMessage } & OfTurn)
+  /** A step may run, with the outputs of those it sees; `decidedBy` is given where that was a choice. */
+  | { readonly type: 'gate.opened'; readonly branch: string; readonly sees?: readonly string[]; readonly decidedBy?: readonly string[] }
+  | {
+      readonly type: 'step.completed'
+      readonly branch: string
+      readonly step: string
+      readonly item?: number
+      readonly output?: unknown
+      readonly holes?: readonly number[]
+      readonly fallback?: boolean
+    }
+  | {
+      readonly type: 'step.skipped'
+      readonly branch: string
+      readonly step: string
+      readonly item?: number
+      /** The step that failed or was skipped before it, 'when', or what its own failure said. */
+      readonly cause: string
+      readonly error?: Failure
+    }
+  | ({ readonly type: 'turn.started'; readonly message: TurnMessage | StepMessage } & OfTurn)
   | ({ readonly type: 'turn.completed'; readonly action: Action } & OfTurn)
   | ({ readonly type: 'turn.rejected'; readonly problem: string; readonly final: boolean } & OfTurn)
   | ({
@@ -113,6 +139,8 @@ export type EventBody =
       readonly timedOut?: boolean
       readonly retryAt?: number
       readonly final: boolean
+      /** The run is paused by it, and tries the step again when it is resumed. */
+      readonly pauses?: boolean
     } & OfTurn)
   /** An aborted attempt has ended by itself, or was fenced off when its grace was over. */
   | ({ readonly type: 'turn.aborted'; readonly how: 'ended' | 'fenced' } & OfTurn)
@@ -122,7 +150,8 @@ export type EventBody =
   | ({ readonly type: 'sleep.started'; readonly ms: number } & OfActivity)
   | { readonly type: 'ask.opened'; readonly branch: string; readonly ask: AskData }
   | { readonly type: 'ask.answered'; readonly branch: string; readonly askId: string; readonly value: unknown; readonly by?: string }
-  | { readonly type: 'ask.expired'; readonly branch: string; readonly askId: string }
+  /** `final`: its branch has no code for that, and fails. */
+  | { readonly type: 'ask.expired'; readonly branch: string; readonly askId: string; readonly final: boolean }
   | { readonly type: 'timer.fired'; readonly timer: string }
 
 /** An ask as it is journaled. */

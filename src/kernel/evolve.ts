@@ -1,12 +1,13 @@
 import type { Action } from './action.js'
 import type { Event, EventBody, Goes } from './event.js'
 import { attemptId, backoffTimer, runTimer, sleepTimer } from './ids.js'
-import type { TurnMessage } from './message.js'
+import type { StepMessage, TurnMessage } from './message.js'
 import { reachKey, reachOf } from './reach.js'
-import { recounted } from './recount.js'
+import { dependentsOf, recounted } from './recount.js'
 import { contributions, joinData, reportedSlots } from './reported.js'
 import { Row } from './row.js'
-import type { ActivityRecord, Asked, Attempt, Barrier, Branch, SettledSlot, State, TurnWork } from './state.js'
+import type { Shape } from './shape.js'
+import type { ActivityRecord, Asked, Attempt, Barrier, Branch, Gate, SettledSlot, State, TurnWork } from './state.js'
 import { barrierOf, branchOf, clockAt, enclosingForks, shapeOf } from './state.js'
 import { Trie } from './trie.js'
 
@@ -36,11 +37,11 @@ export function evolve(before: State, event: Event): State {
         outcome: event.status === 'failed' ? { status: 'failed', error: event.error } : { status: 'succeeded', output: event.output },
       }
     case 'run.succeeded':
-      return over(state, 'succeeded')
+      return over({ ...state, outcome: { status: 'succeeded', output: event.output } }, 'succeeded')
     case 'run.failed':
-      return over(state, 'failed')
+      return over({ ...state, outcome: { status: 'failed', error: event.error } }, 'failed')
     case 'run.cancelled':
-      return over(state, 'cancelled')
+      return over({ ...state, outcome: { status: 'cancelled', reason: event.reason ?? null } }, 'cancelled')
     case 'barrier.opened':
       return barrierOpened(state, event)
     case 'barrier.arrived':
@@ -94,7 +95,8 @@ export function evolve(before: State, event: Event): State {
     case 'ask.answered': {
       const ask = state.asks.get(event.askId)
       const closed = withoutAsk(state, event.askId, 'answered')
-      if (ask?.kind !== 'question') return closed
+      // A step has no second turn: the answer is its output.
+      if (ask?.kind !== 'question' || shapeOf(state).kind === 'graph') return closed
       return nextTurn(closed, branchOf(state, event.branch), {
         kind: 'answer',
         askId: event.askId,
@@ -105,12 +107,19 @@ export function evolve(before: State, event: Event): State {
     case 'ask.expired': {
       const ask = state.asks.get(event.askId)
       const question = ask?.kind === 'question' ? ask.question : null
+      if (event.final) return withoutAsk(state, event.askId, 'expired')
       return nextTurn(withoutAsk(state, event.askId, 'expired'), branchOf(state, event.branch), {
         kind: 'expired',
         askId: event.askId,
         question,
       })
     }
+    case 'gate.opened':
+      return gateOpened(state, event)
+    case 'step.completed':
+      return stepCompleted(state, event)
+    case 'step.skipped':
+      return stepSkipped(state, event)
     case 'timer.fired':
       return timerFired(state, event.timer)
   }
@@ -134,11 +143,19 @@ function runStarted(state: State, event: Of<'run.started'>): State {
       input: event.input,
       tags: event.tags,
       session: event.session ?? null,
+      parent: event.parent ?? null,
       state: event.state,
       startedAt: event.at,
+      dependents: dependentsOf(event.shape),
     },
+    gates: gatesOf(event.shape),
     timers: timeoutMs === null ? state.timers : state.timers.set(runTimer, { id: runTimer, kind: 'run', due }),
   }
+}
+
+function gatesOf(shape: Shape): Trie<Gate> {
+  if (shape.kind !== 'graph') return Trie.empty()
+  return Trie.from(shape.steps.map(({ id, after }) => [id, { pending: after.length, succeeded: 0 }] as const))
 }
 
 function runClaimed(state: State, { shape }: Of<'run.claimed'>): State {
@@ -182,7 +199,7 @@ function queued(state: State, branch: Branch): State {
   }
 }
 
-function nextTurn(state: State, branch: Branch, message: TurnMessage): State {
+function nextTurn(state: State, branch: Branch, message: TurnMessage | StepMessage): State {
   return queued(state, { ...branch, turn: branch.turn + 1, attempt: 1, rejections: 0, failures: 0, message: Object.freeze(message) })
 }
 
@@ -238,7 +255,7 @@ function turnFailed(state: State, event: Of<'turn.failed'>): State {
     aborting: event.timedOut ? state.aborting.set(attemptId(branch.id, branch.turn, branch.attempt), attempt) : state.aborting,
   }
   if (event.final) return putBranch(ended, { ...branch, failures: branch.failures + 1 })
-  const again: Branch = { ...branch, attempt: branch.attempt + 1, failures: branch.failures + 1 }
+  const again: Branch = { ...branch, attempt: branch.attempt + 1, failures: event.pauses ? 0 : branch.failures + 1 }
   if (event.retryAt === undefined) return queued(ended, again)
   const id = backoffTimer(branch.id)
   return putBranch(
@@ -416,7 +433,60 @@ function branchOpened(state: State, event: Of<'branch.opened'>): State {
     { ...state, branchesUsed: state.branchesUsed + 1 },
     counted(state, { ...barrier, live: barrier.live.set(branch.id, true) }, branch.agent, 1),
   )
-  return nextTurn(parent === null ? opened : putBranch(opened, { ...parent, children: parent.children + 1 }), branch, branch.message)
+  const adopted = parent === null ? opened : putBranch(opened, { ...parent, children: parent.children + 1 })
+  if (event.gated) return putBranch(adopted, { ...branch, standing: { status: 'gated' } })
+  return nextTurn(adopted, branch, branch.message)
+}
+
+// ── steps ────────────────────────────────────────────────────────────────────────────────────────────────
+
+function gateOpened(state: State, event: Of<'gate.opened'>): State {
+  const branch = branchOf(state, event.branch)
+  const barrier = barrierOf(state, branch.scope)
+  if (barrier.each === null) return nextTurn(state, branch, { kind: 'step', sees: event.sees ?? [] })
+  // An item sees what its step sees.
+  const step = barrier.waiting === null ? undefined : state.branches.get(barrier.waiting)?.message
+  const sees = step?.kind === 'step' ? step.sees : []
+  const through = putBarrier(state, { ...barrier, each: { ...barrier.each, opened: barrier.each.opened + 1 } })
+  return nextTurn(through, branch, { kind: 'step', sees, item: branch.slots[0] ?? 0 })
+}
+
+function stepCompleted(state: State, event: Of<'step.completed'>): State {
+  const branch = branchOf(state, event.branch)
+  const slot: SettledSlot = {
+    status: 'arrived',
+    branch: branch.id,
+    first: true,
+    by: branch.agent,
+    ...(event.output !== undefined && { value: event.output }),
+    ...(event.holes !== undefined && { holes: event.holes }),
+    state: undefined,
+    carried: [],
+  }
+  return removed({ ...state, turns: state.turns.delete(branch.id) }, branch, () => slot)
+}
+
+function stepSkipped(state: State, event: Of<'step.skipped'>): State {
+  const branch = branchOf(state, event.branch)
+  const slot: SettledSlot = {
+    status: 'skipped',
+    branch: branch.id,
+    first: true,
+    cause: event.cause,
+    ...(event.error !== undefined && { error: event.error }),
+  }
+  return removed({ ...state, turns: state.turns.delete(branch.id) }, branch, () => slot)
+}
+
+/** A step's slot has settled: the gates that watch it count it. */
+function gatesAfter(state: State, barrier: Barrier, step: string, status: SettledSlot['status']): State {
+  if (barrier.kind !== 'root' || state.gates.size === 0) return state
+  let { gates } = state
+  for (const id of state.run?.dependents[step] ?? []) {
+    const gate = gates.get(id)
+    if (gate !== undefined) gates = gates.set(id, { pending: gate.pending - 1, succeeded: gate.succeeded + (status === 'arrived' ? 1 : 0) })
+  }
+  return { ...state, gates }
 }
 
 function branchNotified(state: State, event: Of<'branch.notified'>): State {
@@ -463,17 +533,23 @@ function rendezvousFired(state: State, event: Of<'rendezvous.fired'>): State {
 
 function branchSettled(state: State, event: Of<'branch.settled'>): State {
   const branch = branchOf(state, event.branch)
+  return removed(state, branch, (first) => settledSlot(branch, event, first))
+}
+
+/** The branch is over: those of its slots that are pending settle, and everything that it waited for is let go. */
+function removed(state: State, branch: Branch, slotOf: (first: boolean) => SettledSlot): State {
   const { standing } = branch
   let barrier = { ...barrierOf(state, branch.scope) }
   barrier = { ...barrier, live: barrier.live.delete(branch.id) }
   if (standing.status === 'held') barrier = regrouped(state, barrier, standing.node, (group) => group.delete(branch.id))
   else barrier = counted(state, barrier, branch.agent, -1)
   branch.slots.forEach((slot, place) => {
-    if (barrier.slots.get(slot) === undefined) barrier = settled(barrier, slot, settledSlot(branch, event, place === 0))
+    if (barrier.slots.get(slot) === undefined) barrier = settled(barrier, slot, slotOf(place === 0))
   })
   const attempt = state.turns.get(branch.id)
-  let next = withoutWork(unqueued(putBarrier(state, barrier), branch), branch.id)
-  if (standing.status === 'asking') next = withoutAsk(next, standing.ask, 'closed')
+  const status = barrier.slots.get(branch.slots[0] ?? 0)?.status ?? 'cancelled'
+  let next = gatesAfter(withoutWork(unqueued(putBarrier(state, barrier), branch), branch.id), barrier, branch.agent, status)
+  if (standing.status === 'asking' && next.asks.has(standing.ask)) next = withoutAsk(next, standing.ask, 'closed')
   if (standing.status === 'backing-off') next = { ...next, timers: next.timers.delete(backoffTimer(branch.id)) }
   return {
     ...next,
@@ -526,6 +602,8 @@ function barrierOpened(state: State, event: Of<'barrier.opened'>): State {
     failed: 0,
     escaped: 0,
     cancelled: 0,
+    skipped: 0,
+    each: event.each === undefined ? null : { concurrency: event.each.concurrency, opened: 0 },
     base: branch === null ? state.run?.state : branch.state,
     live: Trie.empty<true>(),
     reach: '',
@@ -541,8 +619,10 @@ function barrierOpened(state: State, event: Of<'barrier.opened'>): State {
 }
 
 function callsOf(state: State, branch: Branch | null, event: Of<'barrier.opened'>): Barrier['calls'] {
+  const shape = shapeOf(state)
+  if (branch === null && shape.kind === 'graph') return shape.steps.map(({ id }) => ({ to: id }))
   if (branch === null) {
-    const starts = shapeOf(state).edges.filter((edge) => edge.from === 'Start')
+    const starts = shape.edges.filter((edge) => edge.from === 'Start')
     return starts.map(({ to }) => ({ to, request: state.run?.input }))
   }
   const { action } = branch
@@ -599,7 +679,7 @@ function withoutBarrier(state: State, id: string): State {
 function barrierFired(state: State, event: Of<'barrier.fired'>): State {
   const barrier = barrierOf(state, event.barrier)
   const deciding = event.decidedBy ?? null
-  if (event.goes === undefined) return withoutBarrier(state, barrier.id)
+  if (event.goes === undefined || event.goes === 'step') return withoutBarrier(state, barrier.id)
   if (event.goes !== 'ask') return goOn(state, barrier, event.goes, event.ok, deciding, event.state)
   return {
     ...putBarrier(state, { ...barrier, fired: { ok: event.ok, deciding, byTimeout: event.byTimeout ?? false } }),

@@ -1,7 +1,7 @@
 import type { Event } from './event.js'
 import { backoffTimer, runTimer } from './ids.js'
 import type { Barrier, Branch, State } from './state.js'
-import { isOver, shapeOf } from './state.js'
+import { isOver, shapeOf, waitingAgent } from './state.js'
 
 /** What must hold of every run (KERNEL §9), by number and name. */
 export const invariants = {
@@ -69,7 +69,7 @@ export function checkEvent(before: State, event: Event, after: State): Violation
     case 'turn.failed':
       if (!before.turns.has(event.branch)) bad(5, `${event.type} of ${event.branch}, which has no live attempt`)
       sameAgent(bad, before.branches.get(event.branch), event)
-      if (event.type === 'turn.completed') judged(bad, before, event)
+      if (event.type === 'turn.completed' && shapeOf(before).kind === 'topology') judged(bad, before, event)
       break
     case 'barrier.fired': {
       const barrier = before.barriers.get(event.barrier)
@@ -105,6 +105,7 @@ function judged(bad: Bad, before: State, event: Extract<Event, { type: 'turn.com
   const has = (to: string): boolean => shapeOf(before).edges.some((edge) => edge.from === branch.agent && edge.to === to)
   const { action } = event
   if (action.type === 'invoke' && !has(action.to)) bad(4, `${branch.agent} on ${branch.id} invoked ${action.to} with no edge`)
+  if (action.type === 'reply' && !has(waitingAgent(before, branch) ?? '')) bad(4, `${branch.agent} on ${branch.id} replied with no edge`)
   if (action.type === 'finish' && !has('End')) bad(4, `${branch.agent} on ${branch.id} finished with no edge to End`)
   if (action.type === 'ask' && !has('User')) bad(4, `${branch.agent} on ${branch.id} asked with no edge to User`)
   if (action.type === 'fork')
@@ -146,8 +147,8 @@ export function checkState(state: State, touched: Touched | null = null): Violat
 }
 
 function checkBarrier(bad: Bad, state: State, barrier: Barrier): void {
-  const { id, pending, arrived, failed, escaped, cancelled, calls } = barrier
-  if (arrived + failed + escaped + cancelled + pending !== calls.length)
+  const { id, pending, arrived, failed, escaped, cancelled, skipped, calls } = barrier
+  if (arrived + failed + escaped + cancelled + skipped + pending !== calls.length)
     bad(1, `the counts of ${id} don't add up to its width ${calls.length}`)
   const owed = new Map<number, string>()
   for (const branchId of barrier.live.keys()) {
@@ -190,6 +191,8 @@ function checkBranch(bad: Bad, state: State, branch: Branch): void {
       return
     case 'asking':
       if (state.asks.get(standing.ask)?.branch !== id) bad(6, `${id} asks ${standing.ask}, which is not open`)
+      return
+    case 'gated':
       return
     case 'backing-off':
       if (!state.timers.has(backoffTimer(id))) bad(8, `${id} backs off with no timer`)

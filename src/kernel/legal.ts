@@ -6,11 +6,28 @@ import { shapeOf, waitingAgent } from './state.js'
 
 /** Why an action is not allowed, judged by the agent of the branch that acted and by its own edges; null if it is (KERNEL §2). */
 export function illegal(state: State, branch: Branch, action: Action): string | null {
+  // A step returns a value, not an action; what asks is the definition itself.
+  if (shapeOf(state).kind === 'graph') return null
   const edges = shapeOf(state).edges.filter((edge) => edge.from === branch.agent)
   const targets = new Map(edges.map((edge) => [edge.to, edge.notify === true]))
   const problem = whatIsWrong(state, branch, action, targets)
   if (problem === null) return null
   return `${branch.agent} (branch ${branch.id}) ${problem}. ${allowed(branch.agent, [...targets.keys()])}`
+}
+
+/** A reply is an invoke of whoever waits; over a notify edge it is told apart by nothing but its name, and so is written as what it is. */
+export function spelledOut(state: State, branch: Branch, action: Action): Action {
+  const waiting = action.type === 'reply' ? waitingAgent(state, branch) : null
+  if (action.type !== 'reply' || waiting === null) return action
+  const notifies = shapeOf(state).edges.some((edge) => edge.from === branch.agent && edge.to === waiting && edge.notify === true)
+  if (!notifies) return action
+  const { value, state: next } = action
+  return Object.freeze({
+    type: 'invoke',
+    to: waiting,
+    ...(value !== undefined && { request: value }),
+    ...(next !== undefined && { state: next }),
+  })
 }
 
 function allowed(agent: string, targets: readonly string[]): string {
@@ -37,7 +54,7 @@ function whatIsWrong(state: State, branch: Branch, action: Action, targets: Read
       const waiting = waitingAgent(state, branch)
       if (waiting === null) return 'may not reply: nobody waits for this branch'
       if (!edgeTo(waiting)) return `may not reply to ${waiting}: there is no edge to it`
-      if (targets.get(waiting)) return `may not reply to ${waiting} over a notify edge`
+      if (targets.get(waiting) && !can('join')) return `has no handler 'join' to go on with after notifying ${waiting}`
       return unknownKey(state, action.state)
     }
     case 'fork': {

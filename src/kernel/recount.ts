@@ -1,7 +1,16 @@
 import { reachKey, reachOf } from './reach.js'
+import type { Shape } from './shape.js'
 import type { Barrier, State } from './state.js'
 import { enclosingForks, shapeOf } from './state.js'
 import { Trie } from './trie.js'
+
+/** Which steps of a graph come after which. */
+export function dependentsOf(shape: Shape): Readonly<Record<string, readonly string[]>> {
+  const dependents: Record<string, string[]> = Object.create(null)
+  if (shape.kind === 'graph')
+    for (const { id, after } of shape.steps) for (const before of new Set(after)) (dependents[before] ??= []).push(id)
+  return dependents
+}
 
 /**
  * Counts anew what each scope keeps for its rendezvous: who reaches them and who is held there. It follows from where the branches
@@ -28,5 +37,6 @@ export function recounted(before: State): State {
     const counted: Barrier = { ...barrier, reach: joins.length === 0 ? '' : key, approaching, groups }
     barriers = barriers.set(barrier.id, counted)
   }
-  return { ...before, barriers, reaches: joins.length === 0 ? Trie.empty() : reaches }
+  const run = before.run === null ? null : { ...before.run, dependents: dependentsOf(before.run.shape) }
+  return { ...before, run, barriers, reaches: joins.length === 0 ? Trie.empty() : reaches }
 }

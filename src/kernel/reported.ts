@@ -11,7 +11,8 @@ function counts(deciding: readonly number[] | null): (index: number) => boolean 
 
 function slotOf(index: number, call: { readonly to: string; readonly request?: unknown }, settled: SettledSlot | undefined): Slot {
   const seat = { index, to: call.to, request: call.request }
-  if (settled === undefined || settled.status === 'cancelled') return { ...seat, status: 'cancelled', by: null }
+  if (settled === undefined || settled.status === 'cancelled' || settled.status === 'skipped')
+    return { ...seat, status: 'cancelled', by: null }
   switch (settled.status) {
     case 'arrived':
       return { ...seat, status: 'arrived', by: settled.by, value: settled.value }

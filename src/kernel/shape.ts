@@ -1,3 +1,4 @@
+import type { JoinSpec } from './join.js'
 import type { MessageKind } from './message.js'
 
 /** `notify`: the caller goes on at once, nobody waits for the answer. */
@@ -48,13 +49,12 @@ export const defaultLimits: RunLimits = {
   concurrency: null,
 }
 
-/** The plain data of a topology: all that the kernel knows of it. It is journaled with the run, so that folding needs no code. */
-export interface TopologyShape {
-  readonly kind: 'topology'
+/** What a definition of either kind has. It is journaled with the run, so that folding needs no code. */
+interface AnyShape {
   readonly name: string
   readonly version: string
   readonly digest: string
-  /** Agents in declared order. */
+  /** Agents, or steps, in declared order. */
   readonly nodes: readonly string[]
   readonly edges: readonly Edge[]
   /** Where branches of one scope meet, in declared order. */
@@ -63,13 +63,49 @@ export interface TopologyShape {
   readonly limits: RunLimits
   /** What a join does with each key of the state; `function` is in the definition's code. */
   readonly merge: Readonly<Record<string, 'mine' | 'last' | 'function'>>
+}
+
+/** The plain data of a topology: all that the kernel knows of it. */
+export interface TopologyShape extends AnyShape {
+  readonly kind: 'topology'
   readonly result: 'one' | 'list' | 'function'
 }
 
-export type Shape = TopologyShape
+/** What happens when a step, or one item of it, has failed for good. */
+export type OnError = 'fail' | 'skip' | 'pause' | { fallback: unknown }
+
+/** The plain data of one step. */
+export interface StepShape {
+  readonly id: string
+  readonly after: readonly string[]
+  readonly join: JoinSpec
+  readonly kind: 'run' | 'ask' | 'child'
+  readonly hasWhen: boolean
+  readonly hasEach: boolean
+  /** How many items run at once; null is all. */
+  readonly concurrency: number | null
+  readonly onError: OnError
+  /** Of an ask: how long it waits for a person. */
+  readonly expiresMs: number | null
+  readonly compensates: boolean
+}
+
+/** The plain data of a graph: to the kernel, a root barrier with a slot per step, and a gate before each. */
+export interface GraphShape extends AnyShape {
+  readonly kind: 'graph'
+  readonly result: 'steps' | 'function'
+  readonly stragglers: 'wait' | 'cancel'
+  readonly required: readonly string[]
+  /** In declared order, as `nodes` are. */
+  readonly steps: readonly StepShape[]
+}
+
+export type Shape = TopologyShape | GraphShape
 
 /** The pure functions of a definition, which `decide` may call and whose results it records. */
 export interface Code {
   readonly merge: Readonly<Record<string, (base: unknown, changed: readonly unknown[]) => unknown>>
   readonly result?: (finishes: readonly { by: string; branch: string; output: unknown }[]) => unknown
+  /** A graph's: makes the output from its steps. */
+  readonly output?: (ctx: { readonly input: unknown; readonly steps: Readonly<Record<string, unknown>> }) => unknown
 }

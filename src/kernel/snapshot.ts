@@ -15,7 +15,7 @@ type SavedBarrier = Omit<Barrier, 'slots' | 'live' | 'reach' | 'approaching' | '
   readonly live: readonly string[]
 }
 
-const tries = ['branches', 'asks', 'closedAsks', 'timers', 'queue', 'turns', 'aborting', 'crashes'] as const
+const tries = ['branches', 'asks', 'closedAsks', 'timers', 'queue', 'turns', 'aborting', 'crashes', 'gates'] as const
 
 /** A state as JSON. What the rendezvous count follows from the rest and is left out. */
 export function saveState(state: State): unknown {

@@ -1,7 +1,7 @@
 import type { Action, BranchState } from './action.js'
 import type { Failure } from './failure.js'
 import type { JoinSpec } from './join.js'
-import type { TurnMessage } from './message.js'
+import type { StepMessage, TurnMessage } from './message.js'
 import type { Reach } from './reach.js'
 import type { Row } from './row.js'
 import type { Shape } from './shape.js'
@@ -45,6 +45,8 @@ export interface State {
   readonly held: boolean
   /** How often the owner died in each branch's current turn since its last record. */
   readonly crashes: Trie<number>
+  /** Of a graph: what each gate has seen settle so far. */
+  readonly gates: Trie<Gate>
   /** How the run will end once nothing of it is still running. */
   readonly outcome: Outcome | null
 }
@@ -57,9 +59,20 @@ export interface RunFacts {
   readonly input: unknown
   readonly tags: Readonly<Record<string, string>>
   readonly session: string | null
+  /** The step that this is a child run of. */
+  readonly parent: Parent | null
   /** What `state` gave for the input: where the root's branches begin. */
   readonly state: BranchState | undefined
   readonly startedAt: number
+  /** Of a graph: which steps come after which. */
+  readonly dependents: Readonly<Record<string, readonly string[]>>
+}
+
+/** `depth`: how many runs are around it. */
+export interface Parent {
+  readonly run: string
+  readonly branch: string
+  readonly depth: number
 }
 
 export type Outcome =
@@ -75,6 +88,14 @@ export type Standing =
   | { readonly status: 'forked'; readonly barrier: string }
   | { readonly status: 'asking'; readonly ask: string; readonly barrier: string | null }
   | { readonly status: 'held'; readonly node: string }
+  /** A step behind its gate, or an item of an `each` that waits for one before it. */
+  | { readonly status: 'gated' }
+
+/** A gate watches the slots of other steps and owns none of them. */
+export interface Gate {
+  readonly pending: number
+  readonly succeeded: number
+}
 
 /** One thread of control that is not over. */
 export interface Branch {
@@ -90,7 +111,7 @@ export interface Branch {
   readonly failures: number
   readonly standing: Standing
   readonly state: BranchState | undefined
-  readonly message: TurnMessage
+  readonly message: TurnMessage | StepMessage
   /** What its agent was last asked: one request, or those that met at a rendezvous. */
   readonly requests: readonly Asked[]
   readonly carried: readonly Contribution[]
@@ -129,6 +150,9 @@ export interface Barrier {
   readonly failed: number
   readonly escaped: number
   readonly cancelled: number
+  readonly skipped: number
+  /** Of an `each`: how many items may run at once (null: all), and how many have been let through so far. */
+  readonly each: { readonly concurrency: number | null; readonly opened: number } | null
   /** The state with which the scope began. */
   readonly base: BranchState | undefined
   /** The branches that owe slots here. */
@@ -157,12 +181,15 @@ export type SettledSlot = {
       readonly status: 'arrived'
       readonly by: string
       readonly value?: unknown
+      /** Of an `each`: items that were skipped, which JSON can't tell from null. */
+      readonly holes?: readonly number[]
       readonly state: BranchState | undefined
       readonly carried: readonly Contribution[]
     }
   | { readonly status: 'escaped'; readonly carried: readonly Contribution[] }
   | { readonly status: 'failed'; readonly by: string; readonly error: Failure }
   | { readonly status: 'cancelled' }
+  | { readonly status: 'skipped'; readonly cause: string; readonly error?: Failure }
 )
 
 /** A question that waits for a person. */
@@ -242,6 +269,7 @@ export const newState: State = Object.freeze({
   branchesUsed: 0,
   held: false,
   crashes: Trie.empty<number>(),
+  gates: Trie.empty<Gate>(),
   outcome: null,
 })
 

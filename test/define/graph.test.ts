@@ -38,7 +38,9 @@ describe('a graph', () => {
       name: 'release',
       version: '1',
       stragglers: 'wait',
-      concurrency: 3,
+      limits: { concurrency: 3 },
+      nodes: ['build', 'test', 'ship', 'approve'],
+      result: 'function',
       required: ['build'],
       digest: made.digest,
     })
@@ -51,19 +53,21 @@ describe('a graph', () => {
       hasEach: false,
       concurrency: null,
       onError: 'fail',
-      retry: { attempts: 4, backoffMs: 0, factor: 2, maxBackoffMs: 30_000 },
-      timeoutMs: null,
+      expiresMs: null,
       compensates: true,
     })
+    expect(shape.agents['build']).toMatchObject({ retry: { attempts: 4, backoffMs: 0, factor: 2, maxBackoffMs: 30_000 }, timeoutMs: null })
     expect(shape.steps[1]).toMatchObject({ after: ['build'], hasWhen: true, onError: { fallback: 'none' } })
-    expect(shape.steps[2]).toMatchObject({ hasEach: true, concurrency: 2, timeoutMs: 50, join: { policy: 'any' } })
-    expect(shape.steps[3]).toMatchObject({ kind: 'ask', after: ['ship'], timeoutMs: 1_000 })
+    expect(shape.steps[2]).toMatchObject({ hasEach: true, concurrency: 2, join: { policy: 'any' } })
+    expect(shape.agents['ship']).toMatchObject({ timeoutMs: 50 })
+    expect(shape.steps[3]).toMatchObject({ kind: 'ask', after: ['ship'], expiresMs: 1_000 })
+    expect(shape.agents['approve']).toMatchObject({ timeoutMs: null })
   })
   test('keeps its code beside the data, and is frozen', () => {
-    const { steps, result, input } = insides(made)
+    const { steps, code, input } = insides(made)
     expect(steps['build']).toMatchObject({ kind: 'run', run: expect.any(Function), compensate: expect.any(Function) })
     expect(steps['approve']).toMatchObject({ kind: 'ask', question: expect.any(Function) })
-    expect(result).toBeTypeOf('function')
+    expect(code.output).toBeTypeOf('function')
     expect(input).toBeDefined()
     expect(
       Object.isFrozen(made) && Object.isFrozen(made.steps) && Object.isFrozen(steps) && Object.isFrozen(insides(made).shape.steps),
@@ -76,14 +80,14 @@ describe('a graph', () => {
     expect(stem.output().steps).toEqual(['a'])
     expect('then' in stem).toBe(false)
   })
-  test('may have a step before what it depends on, and no steps at all', () => {
+  test('may have a step before what it depends on, and needs at least one', () => {
     expect(
       start()
         .step('b', { after: ['a'], run })
         .step('a', { run })
         .output().steps,
     ).toEqual(['b', 'a'])
-    expect(start().output().steps).toEqual([])
+    expect(() => start().output()).toThrow(/a graph needs a step/)
   })
   test('runs definitions and agents as children', () => {
     const inner = loosely({ name: 'inner', flows: ['Start -> A -> End'], agents: idle('A') })

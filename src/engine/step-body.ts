@@ -1,0 +1,93 @@
+import type { AnyStepContext, GraphInternals, StepCode } from '../define/definition.js'
+import type { Work } from '../define/work.js'
+import type { Command } from '../kernel/command.js'
+import { rootBarrier } from '../kernel/ids.js'
+import { toJson } from '../kernel/json.js'
+import type { Attempt, Branch, State } from '../kernel/state.js'
+import { barrierOf } from '../kernel/state.js'
+import { stepOutputs } from '../kernel/step-outputs.js'
+import type { Activities } from './activities.js'
+import { checked } from './check-schema.js'
+import { CodedFailure, tooLarge } from './failure-of.js'
+import { jsonSchemaOf } from './json-schema.js'
+
+/** What the body of a step needs beside its work. */
+export interface StepPort {
+  readonly definition: GraphInternals
+  readonly state: State
+  readonly branch: Branch
+  readonly attempt: Attempt
+  readonly activities: Activities
+  readonly work: Work
+  readonly maxValue: number
+  /** Runs a definition as a child of this step, or goes on with the one that is there. */
+  child(code: Extract<StepCode, { kind: 'child' }>, input: unknown): Promise<unknown>
+}
+
+/** Executes a step: whether it runs at all, for which items, and then its code, its question or its child run. */
+export async function stepCommand(port: StepPort): Promise<Command> {
+  const { definition, branch, attempt, activities } = port
+  const code = definition.steps[branch.agent]
+  if (code === undefined) throw new Error(`there is no step ${branch.agent}`)
+  const ctx = contextOf(port)
+  const isItem = barrierOf(port.state, branch.scope).each !== null
+  const { when, each } = code
+  // Recorded, so that a second execution goes the way of the first.
+  if (!isItem && when !== undefined && (await activities.step('~when', () => when(ctx))) !== true) return { type: 'step.skip', ...attempt }
+  if (!isItem && each !== undefined) return { type: 'step.each', ...attempt, items: itemsOf(branch.agent, await each(ctx)) }
+  switch (code.kind) {
+    case 'ask':
+      return ask(port, code, ctx)
+    case 'child':
+      return { type: 'step.complete', ...attempt, ...given(await port.child(code, await code.input?.(ctx))) }
+    case 'run':
+      return { type: 'step.complete', ...attempt, ...given(await output(port, await code.run(ctx))) }
+  }
+}
+
+const given = (output: unknown): { output?: unknown } => (output === undefined ? {} : { output })
+
+function contextOf({ state, branch, work }: StepPort): AnyStepContext {
+  const { message } = branch
+  const shape = state.run?.shape
+  const sees = message.kind === 'step' ? message.sees : []
+  const steps = shape?.kind === 'graph' ? stepOutputs(barrierOf(state, rootBarrier), shape.steps, sees) : {}
+  const item =
+    message.kind === 'step' && message.item !== undefined
+      ? { item: barrierOf(state, branch.scope).calls[message.item]?.request, index: message.item }
+      : {}
+  const context = Object.defineProperties({ input: state.run?.input, steps, ...item }, Object.getOwnPropertyDescriptors(work))
+  return Object.freeze(context) as unknown as AnyStepContext
+}
+
+function itemsOf(step: string, items: unknown): readonly unknown[] {
+  if (!Array.isArray(items)) throw wrong(`\`each\` of the step '${step}' must give a list, not ${typeof items}`)
+  const json = toJson(items)
+  if ('problem' in json) throw wrong(`an item of the step '${step}' is no JSON at ${json.path}: ${json.problem}`)
+  return json.value as readonly unknown[]
+}
+
+function wrong(message: string): CodedFailure {
+  return new CodedFailure({ code: 'STEP_FAILED', message, retryable: false, at: {} })
+}
+
+async function output({ branch, maxValue }: StepPort, returned: unknown): Promise<unknown> {
+  const json = toJson(returned)
+  if ('problem' in json) throw wrong(`the output of the step '${branch.agent}' is no JSON at ${json.path}: ${json.problem}`)
+  if (json.size > maxValue) throw tooLarge(`the output of the step '${branch.agent}'`, json.size, maxValue)
+  return json.value
+}
+
+async function ask({ state, branch, attempt }: StepPort, code: Extract<StepCode, { kind: 'ask' }>, ctx: AnyStepContext): Promise<Command> {
+  const question = await checked(undefined, await code.question(ctx), 'the question')
+  if ('problem' in question) throw wrong(question.problem)
+  const shape = state.run?.shape
+  const expiresMs = shape?.kind === 'graph' ? shape.steps.find(({ id }) => id === branch.agent)?.expiresMs : null
+  const schema = jsonSchemaOf(code.schema)
+  const timeout = typeof expiresMs === 'number' ? { timeoutMs: expiresMs } : {}
+  return {
+    type: 'turn.complete',
+    ...attempt,
+    action: Object.freeze({ type: 'ask', question: question.value ?? null, ...timeout, ...(schema !== undefined && { schema }) }),
+  }
+}

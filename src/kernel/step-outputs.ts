@@ -1,0 +1,26 @@
+import type { StepShape } from './shape.js'
+import type { Barrier } from './state.js'
+
+/** The outputs of the given steps that have succeeded, frozen; the others are not there. A skipped item reads undefined in its list. */
+export function stepOutputs(root: Barrier, steps: readonly StepShape[], sees: readonly string[]): Readonly<Record<string, unknown>> {
+  const seen = new Set(sees)
+  const outputs: Record<string, unknown> = {}
+  steps.forEach(({ id }, index) => {
+    const slot = seen.has(id) ? root.slots.get(index) : undefined
+    if (slot?.status === 'arrived') outputs[id] = slot.holes === undefined ? slot.value : withHoles(slot.value, slot.holes)
+  })
+  return Object.freeze(outputs)
+}
+
+function withHoles(value: unknown, holes: readonly number[]): unknown {
+  const list = [...(value as readonly unknown[])]
+  for (const hole of holes) list[hole] = undefined
+  return Object.freeze(list)
+}
+
+/** What a graph gives: in JSON a skipped item is null. */
+export function withoutHoles(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((item: unknown) => (item === undefined ? null : withoutHoles(item)))
+  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutHoles(item)]))
+}

@@ -1,0 +1,438 @@
+/** What the kernel is built from: tries, rows, ids and JSON. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { byId, compareIds } from '../../src/kernel/ids.js'
+import { sameJson, toJson } from '../../src/kernel/json.js'
+import { outstanding, owedSince } from '../../src/kernel/outstanding.js'
+import { reachOf } from '../../src/kernel/reach.js'
+import { Row } from '../../src/kernel/row.js'
+import type { State } from '../../src/kernel/state.js'
+import { Trie } from '../../src/kernel/trie.js'
+import { forks, replies } from './acts.js'
+import { everyOrder, playOf } from './play.js'
+
+/**
+ * Pairs of keys whose hashes are equal. The hash takes a key one 16-bit unit at a time: two first units after which the upper halves
+ * are equal leave a difference that a second unit can make up for.
+ */
+function twinsOf(pairs: number): string[] {
+  const found: string[] = []
+  const byUpperHalf = new Map<number, number>()
+  for (let unit = 0x4e00; found.length < 2 * pairs; unit++) {
+    const after = Math.imul(0x811c9dc5 ^ unit, 0x01000193)
+    const other = byUpperHalf.get(after >>> 16)
+    byUpperHalf.set(after >>> 16, unit)
+    if (other === undefined) continue
+    const difference = (after ^ Math.imul(0x811c9dc5 ^ other, 0x01000193)) & 0xffff
+    found.push(String.fromCharCode(unit, 0x41), String.fromCharCode(other, 0x41 ^ difference))
+  }
+  return found
+}
+
+/** The hash of the trie, which it keeps to itself; if it changes there, the test below says so. */
+function hashOf(key: string): number {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193)
+  hash ^= hash >>> 15
+  hash = Math.imul(hash, 0x2c1b3c6d)
+  return hash ^ (hash >>> 13)
+}
+
+const twins = twinsOf(12)
+const key = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom(...twins) },
+  { weight: 3, arbitrary: fc.nat(40).map((n) => `r.${n}`) },
+  { weight: 1, arbitrary: fc.string() },
+)
+const update = fc.oneof(
+  fc.record({ type: fc.constant('set' as const), key, value: fc.nat(5) }),
+  fc.record({ type: fc.constant('delete' as const), key }),
+)
+type Update = typeof update extends fc.Arbitrary<infer U> ? U : never
+
+const applied = (trie: Trie<number>, change: Update): Trie<number> =>
+  change.type === 'set' ? trie.set(change.key, change.value) : trie.delete(change.key)
+
+describe('a trie', () => {
+  test('property: holds what a map holds, after any updates', () => {
+    fc.assert(
+      fc.property(fc.array(update, { maxLength: 200 }), (updates) => {
+        const map = new Map<string, number>()
+        let trie = Trie.empty<number>()
+        for (const change of updates) {
+          trie = applied(trie, change)
+          if (change.type === 'set') map.set(change.key, change.value)
+          else map.delete(change.key)
+          expect(trie.size).toBe(map.size)
+          expect(trie.get(change.key)).toBe(map.get(change.key))
+          expect(trie.has(change.key)).toBe(map.has(change.key))
+        }
+        expect(new Map(trie.entries())).toEqual(map)
+        expect(new Set(trie.keys())).toEqual(new Set(map.keys()))
+        expect([...trie.values()].sort((a, b) => a - b)).toEqual([...map.values()].sort((a, b) => a - b))
+        expect([...trie.keys()]).toHaveLength(map.size)
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test('property: an update changes no older version', () => {
+    fc.assert(
+      fc.property(fc.array(update, { maxLength: 60 }), (updates) => {
+        const versions: { trie: Trie<number>; entries: [string, number][] }[] = []
+        let trie = Trie.empty<number>()
+        for (const change of updates) {
+          versions.push({ trie, entries: [...trie.entries()] })
+          trie = applied(trie, change)
+        }
+        for (const version of versions) expect([...version.trie.entries()]).toEqual(version.entries)
+      }),
+    )
+  })
+
+  test('property: is iterated in an order that its content alone determines', () => {
+    fc.assert(
+      fc.property(fc.array(update, { maxLength: 120 }), fc.array(key, { maxLength: 20 }), (updates, detour) => {
+        const trie = updates.reduce(applied, Trie.empty<number>())
+        const direct = Trie.from([...trie.entries()].reverse())
+        expect([...direct.entries()]).toEqual([...trie.entries()])
+        // Keys that came and went leave nothing behind.
+        const passing = detour.filter((item) => !trie.has(item))
+        const there = passing.reduce((all, item) => all.set(item, 9), trie)
+        const back = passing.reduce((all, item) => all.delete(item), there)
+        expect([...back.entries()]).toEqual([...trie.entries()])
+        expect(back.size).toBe(trie.size)
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test('property: says what changed between any two versions', () => {
+    fc.assert(
+      fc.property(
+        fc.array(update, { maxLength: 80 }),
+        fc.array(update, { maxLength: 40 }),
+        fc.array(update, { maxLength: 40 }),
+        (shared, left, right) => {
+          const base = shared.reduce(applied, Trie.empty<number>())
+          const before = left.reduce(applied, base)
+          const after = right.reduce(applied, base)
+          const { set, gone } = Trie.changes(before, after)
+          expect(new Set(set.map(([changed]) => changed)).size).toBe(set.length)
+          const expected = [...after.entries()].filter(([name, value]) => before.get(name) !== value)
+          expect(new Map(set)).toEqual(new Map(expected))
+          expect(set).toHaveLength(expected.length)
+          expect([...gone].sort()).toEqual([...before.keys()].filter((name) => !after.has(name)).sort())
+        },
+      ),
+      { numRuns: 200 },
+    )
+  })
+
+  test('keeps keys of equal hashes apart', () => {
+    expect(twins.length).toBeGreaterThanOrEqual(24)
+    const [first = '', second = ''] = twins
+    expect(first).not.toBe(second)
+    expect(hashOf(first)).toBe(hashOf(second))
+    const both = Trie.from([
+      [first, 1],
+      [second, 2],
+    ])
+    expect([both.get(first), both.get(second), both.size]).toEqual([1, 2, 2])
+    expect([...both.delete(first).entries()]).toEqual([[second, 2]])
+    expect(both.delete(first).get(first)).toBeUndefined()
+    const reversed = Trie.from([
+      [second, 2],
+      [first, 1],
+    ])
+    // Were their hashes not equal in the trie, something between them could come between them.
+    expect([...reversed.keys()]).toEqual([...both.keys()])
+    const many = Trie.from(twins.map((name, at) => [name, at] as const))
+    const order = [...many.keys()]
+    for (let at = 0; at < twins.length; at += 2) {
+      const places = [order.indexOf(twins[at] ?? ''), order.indexOf(twins[at + 1] ?? '')]
+      expect(Math.abs((places[0] ?? 0) - (places[1] ?? 0))).toBe(1)
+    }
+  })
+
+  test('of a hundred thousand keys finds them all', () => {
+    let trie = Trie.empty<number>()
+    for (let i = 0; i < 100_000; i++) trie = trie.set(`r.${i}`, i)
+    expect(trie.size).toBe(100_000)
+    for (let i = 0; i < 100_000; i += 997) expect(trie.get(`r.${i}`)).toBe(i)
+    expect(Trie.changes(trie, trie.set('r.5', -1).delete('r.6'))).toEqual({ set: [['r.5', -1]], gone: ['r.6'] })
+  })
+})
+
+describe('a row', () => {
+  test('property: holds what an array holds, and older versions stay as they are', () => {
+    const width = fc.constantFrom(0, 1, 5, 31, 32, 33, 1023, 1024, 1025, 40_000)
+    fc.assert(
+      fc.property(width, fc.array(fc.record({ at: fc.nat(), value: fc.nat() }), { maxLength: 40 }), (wide, sets) => {
+        const array: (number | undefined)[] = []
+        let row = Row.of<number>(wide)
+        for (const { at, value } of wide === 0 ? [] : sets) {
+          const index = at % wide
+          const before = row
+          const old = row.get(index)
+          row = row.set(index, value)
+          array[index] = value
+          expect(before.get(index)).toBe(old)
+          expect(row.get(index)).toBe(value)
+        }
+        expect(row.width).toBe(wide)
+        expect([...row.entries()]).toEqual([...array.entries()].filter(([, value]) => value !== undefined))
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  test('property: reads nothing where nothing was set', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 2, max: 3_000 }), fc.nat(), fc.nat(), (wide, a, b) => {
+        fc.pre(a % wide !== b % wide)
+        expect(
+          Row.of<number>(wide)
+            .set(a % wide, 1)
+            .get(b % wide),
+        ).toBeUndefined()
+      }),
+    )
+  })
+})
+
+describe('ids', () => {
+  const id = fc.array(fc.nat(12), { maxLength: 5 }).map((parts) => ['r', ...parts].join('.'))
+
+  test('are ordered by their parts as numbers, a parent before its children', () => {
+    const sorted = byId(['r.10', 'r.2', 'r.2.0', 'r', 'r.0.11', 'r.0.9', 'r.0'], (item) => item)
+    expect(sorted).toEqual(['r', 'r.0', 'r.0.9', 'r.0.11', 'r.2', 'r.2.0', 'r.10'])
+  })
+
+  test('property: have a total order', () => {
+    fc.assert(
+      fc.property(id, id, id, (a, b, c) => {
+        expect(Math.sign(compareIds(a, b))).toBe(-Math.sign(compareIds(b, a)) + 0)
+        expect(compareIds(a, b) === 0).toBe(a === b)
+        if (compareIds(a, b) < 0 && compareIds(b, c) < 0) expect(compareIds(a, c)).toBeLessThan(0)
+        if (b.startsWith(`${a}.`)) expect(compareIds(a, b)).toBeLessThan(0)
+      }),
+    )
+  })
+
+  test('property: are sorted into a copy, whatever order they came in', () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(id), (ids) => {
+        const given = [...ids]
+        const sorted = byId(ids, (item) => item)
+        expect(ids).toEqual(given)
+        expect(byId([...ids].reverse(), (item) => item)).toEqual(sorted)
+      }),
+    )
+  })
+})
+
+describe('JSON', () => {
+  const problemOf = (value: unknown): string | null => {
+    const json = toJson(value)
+    return 'problem' in json ? `${json.path}: ${json.problem}` : null
+  }
+  const valueOf = (value: unknown): unknown => {
+    const json = toJson(value)
+    if ('problem' in json) throw new Error(json.problem)
+    return json.value
+  }
+  const isFrozenThroughout = (value: unknown): boolean =>
+    typeof value !== 'object' || value === null || (Object.isFrozen(value) && Object.values(value).every(isFrozenThroughout))
+
+  test('property: any JSON value is copied as it is, frozen throughout, and its original is left alone', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (given) => {
+        fc.pre(!JSON.stringify(given).includes('"__proto__"'))
+        const text = JSON.stringify(given)
+        const made = valueOf(given)
+        expect(JSON.stringify(made)).toBe(text)
+        expect(isFrozenThroughout(made)).toBe(true)
+        expect(sameJson(made, JSON.parse(text))).toBe(true)
+        if (typeof given === 'object' && given !== null) {
+          expect(made).not.toBe(given)
+          expect(Object.isFrozen(given)).toBe(false)
+        }
+      }),
+    )
+  })
+
+  test('property: anything at all is either refused, or comes back from its text as it is', () => {
+    fc.assert(
+      fc.property(
+        fc.anything({
+          withBigInt: true,
+          withDate: true,
+          withMap: true,
+          withSet: true,
+          withTypedArray: true,
+          withNullPrototype: true,
+          withSparseArray: true,
+        }),
+        (given) => {
+          const json = toJson(given)
+          if ('problem' in json || json.value === undefined) return
+          expect(sameJson(JSON.parse(JSON.stringify(json.value)), json.value)).toBe(true)
+        },
+      ),
+      { numRuns: 500 },
+    )
+  })
+
+  class Point {
+    x = 1
+  }
+  class Loose extends Array<number> {}
+  const cycle: Record<string, unknown> = { a: { b: [] } }
+  ;((cycle['a'] as Record<string, unknown>)['b'] as unknown[]).push(cycle)
+  const refused: readonly (readonly [string, unknown, string])[] = [
+    ['a function', { a: [() => 1] }, 'a[0]: '],
+    ['a function itself', () => 1, '(the value itself): '],
+    ['a value that contains itself', cycle, 'a.b[0]: '],
+    ['a BigInt', { n: 1n }, 'n: '],
+    ['NaN', { a: { b: Number.NaN } }, 'a.b: '],
+    ['an infinity', [1, Number.NEGATIVE_INFINITY], '[1]: '],
+    ['a date', { at: new Date(0) }, 'at: '],
+    ['a map', new Map(), '(the value itself): '],
+    ['a set', [new Set()], '[0]: '],
+    ['a typed array', { bytes: new Uint8Array(2) }, 'bytes: '],
+    ['an error', { e: new Error('x') }, 'e: '],
+    ['a promise', { p: Promise.resolve(1) }, 'p: '],
+    ['an instance of a class', { p: new Point() }, 'p: '],
+    ['a boxed number', { n: new Number(1) }, 'n: '],
+    ['an object made from another', { o: Object.create({ a: 1 }) }, 'o: '],
+    ['undefined in a list', { a: [1, undefined] }, 'a[1]: '],
+    ['a hole in a list', { a: Object.assign([], { length: 2 }) }, 'a[0]: '],
+    ['a symbol', { s: Symbol('x') }, 's: '],
+    ['a property named by a symbol', { o: { [Symbol('x')]: 1 } }, 'o: '],
+    ['a property named __proto__', JSON.parse('{"a":{"__proto__":{"x":1}}}'), 'a.__proto__: '],
+  ]
+  for (const [what, value, place] of refused)
+    test(`refuses ${what}, with its place`, () => expect(problemOf(value)?.startsWith(place)).toBe(true))
+
+  test('takes the same object in two places, lists of a class of lists, and objects with no prototype', () => {
+    const shared = { a: 1 }
+    expect(valueOf([shared, shared])).toEqual([{ a: 1 }, { a: 1 }])
+    expect(valueOf(Loose.from([1, 2]))).toEqual([1, 2])
+    expect(valueOf(Object.assign(Object.create(null), { a: 1 }))).toEqual({ a: 1 })
+  })
+
+  test('drops properties that are undefined, and keeps no value apart from null', () => {
+    expect(valueOf({ a: undefined, b: null, c: { d: undefined } })).toStrictEqual({ b: null, c: {} })
+    expect(toJson(undefined)).toMatchObject({ value: undefined })
+  })
+
+  test('takes what is deeply nested up to a bound, and refuses the rest without running out of stack', () => {
+    const nested = (depth: number): unknown => {
+      let value: unknown = 1
+      for (let i = 0; i < depth; i++) value = i % 2 === 0 ? [value] : { a: value }
+      return value
+    }
+    expect(problemOf(nested(400))).toBeNull()
+    expect(problemOf(nested(100_000))).toContain('levels deep')
+  })
+
+  test('names the whole path to what is wrong', () => {
+    expect(problemOf({ a: [{ 'b c': [0, { d: 1n }] }] })).toMatch(/^a\[0\]\.b c\[1\]\.d: /)
+  })
+
+  test('property: is equal whatever the order of its keys, and to nothing else', () => {
+    const shuffled = (value: unknown): unknown => {
+      if (Array.isArray(value)) return value.map(shuffled)
+      if (typeof value !== 'object' || value === null) return value
+      return Object.fromEntries(
+        Object.entries(value)
+          .reverse()
+          .map(([name, item]) => [name, shuffled(item)]),
+      )
+    }
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
+        fc.pre(!JSON.stringify([a, b]).includes('"__proto__"'))
+        expect(sameJson(a, shuffled(a))).toBe(true)
+        const same = canonical(a) === canonical(b)
+        expect(sameJson(a, b)).toBe(same)
+        expect(sameJson(b, a)).toBe(same)
+      }),
+    )
+  })
+
+  const canonical = (value: unknown): string => {
+    if (Array.isArray(value)) return `[${value.map(canonical).join()}]`
+    if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+    const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+    return `{${entries.map(([name, item]) => `${JSON.stringify(name)}:${canonical(item)}`).join()}}`
+  }
+
+  test('tells lists from objects, null from nothing, and what is inherited from what is there', () => {
+    expect(sameJson([], {})).toBe(false)
+    expect(sameJson(null, undefined)).toBe(false)
+    expect(sameJson({ a: 1 }, { a: 1, b: 2 })).toBe(false)
+    expect(sameJson({ toString: 1 }, { a: 1 })).toBe(false)
+    expect(sameJson({ valueOf: undefined, a: 1 }, { b: 1, a: 1 })).toBe(false)
+    expect(sameJson('1', 1)).toBe(false)
+  })
+})
+
+describe('what is outstanding', () => {
+  test('is the same taken from a state as added up from the differences', () => {
+    const play = playOf(['Start->H->End', 'H<->A|B|C'], {
+      H: forks(['A', 'B', 'C'], { policy: { quorum: 2 }, timeoutMs: 100, insufficient: 'resume' }),
+      A: replies(),
+      B: { act: ({ attempt }) => (attempt === 1 ? { throw: 'no' } : { hangs: true }), retry: { attempts: 2, backoffMs: 50 } },
+      C: replies(),
+    })
+    const named = (effects: ReturnType<typeof outstanding>): string[] => effects.map((effect) => JSON.stringify(effect)).sort()
+    let pairs = 0
+    const states: State[] = []
+    everyOrder(play, () => {}, { onStep: ({ state }) => states.push(state) })
+    for (const before of states.slice(0, 40))
+      for (const after of states.slice(0, 40)) {
+        const { begun, timersGone } = owedSince(before, after)
+        const here = new Set(named(outstanding(before)))
+        const there = named(outstanding(after))
+        expect(named(begun).filter((effect) => !there.includes(effect))).toEqual([])
+        for (const effect of there) if (!here.has(effect)) expect(named(begun)).toContain(effect)
+        expect(timersGone.sort()).toEqual([...before.timers.keys()].filter((id) => !after.timers.has(id)).sort())
+        pairs++
+      }
+    expect(pairs).toBeGreaterThan(400)
+  })
+})
+
+describe('the reach of a node', () => {
+  const edges = (...pairs: string[]): { from: string; to: string; notify?: boolean }[] =>
+    pairs.map((pair) => {
+      const [from = '', to = ''] = pair.split(/[-~]/)
+      return pair.includes('~') ? { from, to, notify: true } : { from, to }
+    })
+
+  test('takes at least one edge, and goes through other rendezvous', () => {
+    const { from } = reachOf(['A', 'C', 'D'], edges('A-D', 'D-C', 'C-End'), ['C', 'D'], new Set())
+    expect(from['A']).toEqual([0, 1])
+    expect(from['D']).toEqual([0])
+    expect(from['C']).toEqual([])
+  })
+
+  test('comes back to its own node over a cycle', () => {
+    expect(reachOf(['A', 'C'], edges('A-C', 'C-A'), ['C'], new Set()).from['C']).toEqual([0])
+  })
+
+  test('enters none who waits, nor End, nor User, and takes no notify edge', () => {
+    const all = ['H', 'A', 'B', 'C', 'N']
+    expect(reachOf(all, edges('A-H', 'H-C'), ['C'], new Set()).from['A']).toEqual([0])
+    expect(reachOf(all, edges('A-H', 'H-C'), ['C'], new Set(['H'])).from['A']).toEqual([])
+    expect(reachOf(all, edges('A~B', 'B-C'), ['C'], new Set()).from['A']).toEqual([])
+    expect(reachOf(all, edges('A-User', 'User-C', 'B-End', 'End-C'), ['C'], new Set()).from).toMatchObject({ A: [], B: [] })
+  })
+
+  test('is upstream one way only: of two that lead to each other neither is', () => {
+    const { upstream } = reachOf(['C', 'D', 'E'], edges('C-D', 'D-C', 'D-E'), ['C', 'D', 'E'], new Set())
+    expect(upstream).toEqual([[], [], [0, 1]])
+  })
+})
