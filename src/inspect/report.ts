@@ -252,6 +252,11 @@ function note(run: RunFacts, event: Event): void {
     case 'sleep.started':
     case 'timer.fired':
       return
+    // Of a graph, which is reported by its steps and not by its branches.
+    case 'gate.opened':
+    case 'step.completed':
+    case 'step.skipped':
+      return
   }
 }
 

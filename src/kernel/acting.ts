@@ -7,7 +7,7 @@ import { failStep, stepOf } from './gate.js'
 import { askOf, childBranch, forkBarrier } from './ids.js'
 import { joinSpec } from './join.js'
 import type { Branch } from './state.js'
-import { barrierOf, branchOf, enclosingForks, shapeOf, waitingAgent } from './state.js'
+import { barrierOf, branchOf, enclosingForks, shapeOf, targetsOf, waitingAgent } from './state.js'
 
 /** Does what a legal action says (KERNEL §3). */
 export function perform(draft: Draft, branch: Branch, action: Action): void {
@@ -48,7 +48,7 @@ export function fail(draft: Draft, branch: Branch, error: Failure): void {
 }
 
 function isNotify(draft: Draft, branch: Branch, to: string): boolean {
-  return shapeOf(draft.state).edges.some((edge) => edge.from === branch.agent && edge.to === to && edge.notify === true)
+  return targetsOf(draft.state, branch.agent).get(to) === true
 }
 
 /** Over an edge that is no notify edge: a reply, an escape, a rendezvous, or a move, the first that fits. */
@@ -131,12 +131,10 @@ function notify(draft: Draft, branch: Branch, action: Invoke): void {
 function fork(draft: Draft, branch: Branch, action: Fork): void {
   if (!reserve(draft, branch, action.calls.length)) return
   const barrier = forkBarrier(branch.id, branch.forks + 1)
-  const notified = new Set(
-    shapeOf(draft.state).edges.flatMap((edge) => (edge.from === branch.agent && edge.notify === true ? [edge.to] : [])),
-  )
+  const targets = targetsOf(draft.state, branch.agent)
   emit(draft, { type: 'barrier.opened', barrier, kind: 'fork', branch: branch.id, width: action.calls.length, join: joinSpec(action.join) })
   action.calls.forEach(({ to }, slot) => {
-    if (notified.has(to)) {
+    if (targets.get(to) === true) {
       detach(draft, branch.id, to, slot)
       emit(draft, { type: 'barrier.arrived', barrier, slot, by: to })
       return

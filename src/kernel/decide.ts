@@ -28,7 +28,9 @@ export function decide(state: State, command: Command, at: number, code: Code | 
   try {
     const refusal = carryOut(draft, command)
     if (refusal !== null) return { refusal }
-    if (draft.events.length > 0) consequences(draft)
+    if (draft.events.length === 0) return { events: [], state }
+    consequences(draft)
+    draft.state.edit = null
     return { events: draft.events, state: draft.state }
   } catch (error) {
     if (error instanceof NeedsCode) return { refusal: { code: 'NEEDS_CODE', message: `${error.what} is needed to decide this` } }

@@ -1,5 +1,6 @@
 import type { Event, EventBody } from './event.js'
-import { evolve } from './evolve.js'
+import { fold } from './evolve.js'
+import { copyState, type Folding } from './folding.js'
 import type { Code } from './shape.js'
 import type { State } from './state.js'
 import { branchOf } from './state.js'
@@ -7,12 +8,12 @@ import { branchOf } from './state.js'
 /**
  * A decision in the making. It lives inside one call of `decide` and is seen by nobody else.
  *
- * 1. The state changes by `emit` alone, through the same `evolve` that folds the journal.
+ * 1. The state is the draft's own copy; it changes by `emit` alone, through the same `fold` that reads a journal.
  * 2. `slots` are the barriers whose slots changed, `scopes` those whose branches moved: what must be looked at again.
  * 3. `turned` are the branches that were given a new turn in this step; `gates` the steps whose gates must be looked at.
  */
 export interface Draft {
-  state: State
+  readonly state: Folding
   readonly at: number
   readonly code: Code | null
   readonly events: Event[]
@@ -23,14 +24,16 @@ export interface Draft {
 }
 
 export function draftOf(state: State, at: number, code: Code | null): Draft {
-  return { state, at: Math.max(at, state.at), code, events: [], slots: new Set(), scopes: new Set(), turned: new Set(), gates: new Set() }
+  const own = copyState(state)
+  own.edit = {}
+  return { state: own, at: Math.max(at, state.at), code, events: [], slots: new Set(), scopes: new Set(), turned: new Set(), gates: new Set() }
 }
 
 export function emit(draft: Draft, body: EventBody): void {
   touch(draft, body)
   const event: Event = { seq: draft.state.seq + 1, at: draft.at, ...body }
   draft.events.push(event)
-  draft.state = evolve(draft.state, event)
+  fold(draft.state, event)
 }
 
 function touch(draft: Draft, body: EventBody): void {

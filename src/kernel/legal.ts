@@ -2,14 +2,13 @@ import type { Action } from './action.js'
 import { joinProblem, joinSpec } from './join.js'
 import type { MessageKind } from './message.js'
 import type { Branch, State } from './state.js'
-import { shapeOf, waitingAgent } from './state.js'
+import { shapeOf, targetsOf, waitingAgent } from './state.js'
 
 /** Why an action is not allowed, judged by the agent of the branch that acted and by its own edges; null if it is (KERNEL §2). */
 export function illegal(state: State, branch: Branch, action: Action): string | null {
   // A step returns a value, not an action; what asks is the definition itself.
   if (shapeOf(state).kind === 'graph') return null
-  const edges = shapeOf(state).edges.filter((edge) => edge.from === branch.agent)
-  const targets = new Map(edges.map((edge) => [edge.to, edge.notify === true]))
+  const targets = targetsOf(state, branch.agent)
   const problem = whatIsWrong(state, branch, action, targets)
   if (problem === null) return null
   return `${branch.agent} (branch ${branch.id}) ${problem}. ${allowed(branch.agent, [...targets.keys()])}`
@@ -19,8 +18,7 @@ export function illegal(state: State, branch: Branch, action: Action): string | 
 export function spelledOut(state: State, branch: Branch, action: Action): Action {
   const waiting = action.type === 'reply' ? waitingAgent(state, branch) : null
   if (action.type !== 'reply' || waiting === null) return action
-  const notifies = shapeOf(state).edges.some((edge) => edge.from === branch.agent && edge.to === waiting && edge.notify === true)
-  if (!notifies) return action
+  if (!targetsOf(state, branch.agent).get(waiting)) return action
   const { value, state: next } = action
   return Object.freeze({
     type: 'invoke',

@@ -4,6 +4,13 @@ import type { Barrier, State } from './state.js'
 import { enclosingForks, shapeOf } from './state.js'
 import { Trie } from './trie.js'
 
+/** Whom each agent may invoke, and whether that is a notify edge. */
+export function targetsIn(shape: Shape): Readonly<Record<string, ReadonlyMap<string, boolean>>> {
+  const targets: Record<string, Map<string, boolean>> = Object.create(null)
+  for (const { from, to, notify } of shape.edges) (targets[from] ??= new Map()).set(to, notify === true)
+  return targets
+}
+
 /** Which steps of a graph come after which. */
 export function dependentsOf(shape: Shape): Readonly<Record<string, readonly string[]>> {
   const dependents: Record<string, string[]> = Object.create(null)
@@ -37,6 +44,6 @@ export function recounted(before: State): State {
     const counted: Barrier = { ...barrier, reach: joins.length === 0 ? '' : key, approaching, groups }
     barriers = barriers.set(barrier.id, counted)
   }
-  const run = before.run === null ? null : { ...before.run, dependents: dependentsOf(before.run.shape) }
+  const run = before.run === null ? null : { ...before.run, targets: targetsIn(before.run.shape), dependents: dependentsOf(before.run.shape) }
   return { ...before, run, barriers, reaches: joins.length === 0 ? Trie.empty() : reaches }
 }

@@ -10,16 +10,18 @@ function counts(deciding: readonly number[] | null): (index: number) => boolean 
 }
 
 function slotOf(index: number, call: { readonly to: string; readonly request?: unknown }, settled: SettledSlot | undefined): Slot {
-  const seat = { index, to: call.to, request: call.request }
-  if (settled === undefined || settled.status === 'cancelled' || settled.status === 'skipped')
-    return { ...seat, status: 'cancelled', by: null }
-  switch (settled.status) {
+  const { to, request } = call
+  switch (settled?.status) {
     case 'arrived':
-      return { ...seat, status: 'arrived', by: settled.by, value: settled.value }
+      return { index, to, request, status: 'arrived', by: settled.by, value: settled.value }
     case 'failed':
-      return { ...seat, status: 'failed', by: settled.by, error: settled.error }
+      return { index, to, request, status: 'failed', by: settled.by, error: settled.error }
     case 'escaped':
-      return { ...seat, status: 'escaped', by: null }
+      return { index, to, request, status: 'escaped', by: null }
+    case 'cancelled':
+    case 'skipped':
+    case undefined:
+      return { index, to, request, status: 'cancelled', by: null }
   }
 }
 

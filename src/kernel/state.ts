@@ -5,7 +5,7 @@ import type { StepMessage, TurnMessage } from './message.js'
 import type { Reach } from './reach.js'
 import type { Row } from './row.js'
 import type { Shape } from './shape.js'
-import { Trie } from './trie.js'
+import { type Edit, Trie } from './trie.js'
 
 /**
  * The state of a run: what its journal folds to. It holds what is live and what is still owed, never what is over: a branch leaves it
@@ -17,6 +17,8 @@ import { Trie } from './trie.js'
  * 4. Times are those of the run's own clock, which stands still while it is paused, except `at`, `startedAt` and `pausedAt`.
  */
 export interface State {
+  /** The token of who is folding into it: null in every state that anybody else sees. */
+  readonly edit: Edit | null
   readonly status: 'new' | 'running' | 'succeeded' | 'failed' | 'cancelled'
   readonly run: RunFacts | null
   readonly seq: number
@@ -64,6 +66,8 @@ export interface RunFacts {
   /** What `state` gave for the input: where the root's branches begin. */
   readonly state: BranchState | undefined
   readonly startedAt: number
+  /** Whom each agent may invoke, and whether that is a notify edge. */
+  readonly targets: Readonly<Record<string, ReadonlyMap<string, boolean>>>
   /** Of a graph: which steps come after which. */
   readonly dependents: Readonly<Record<string, readonly string[]>>
 }
@@ -246,6 +250,7 @@ export type ActivityRecord = {
 )
 
 export const newState: State = Object.freeze({
+  edit: null,
   status: 'new',
   run: null,
   seq: 0,
@@ -286,6 +291,11 @@ export function isOver(state: State): boolean {
 export function shapeOf(state: State): Shape {
   if (state.run === null) throw new Error('the run has not started')
   return state.run.shape
+}
+
+/** Whom an agent may invoke, and whether that is a notify edge. */
+export function targetsOf(state: State, agent: string): ReadonlyMap<string, boolean> {
+  return state.run?.targets[agent] ?? new Map()
 }
 
 /** A branch that must be there. */

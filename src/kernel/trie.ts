@@ -2,13 +2,17 @@
  * A persistent map from strings to values: a 32-way hash trie. An update copies one path and shares the rest, so that a state costs
  * a pointer to keep, and two versions can be compared in the size of their difference.
  *
- * 1. A node is never changed after it was made.
+ * 1. A node is never changed after it was made, except by who made it: updates that name the same `edit` token change the nodes made
+ *    under that token in place. Whoever holds a token keeps no older version of what it edits, and lets go of the token when it is done.
  * 2. Equal sets of keys give tries of equal shape, whatever the order of the updates: iteration depends on content alone.
  */
 type Leaf<V> = { readonly hash: number; readonly key: string; readonly value: V }
 type Twins<V> = { readonly hash: number; readonly twins: readonly Leaf<V>[] }
-type Inner<V> = { readonly bits: number; readonly kids: readonly Node<V>[] }
+type Inner<V> = { bits: number; readonly kids: Node<V>[]; readonly edit: Edit | null }
 type Node<V> = Leaf<V> | Twins<V> | Inner<V>
+
+/** Stands for one piece of work that nobody else sees: an object of its own, with nothing in it. */
+export type Edit = object
 
 function hashOf(key: string): number {
   let hash = 0x811c9dc5
@@ -33,24 +37,49 @@ function replaced<T>(list: readonly T[], at: number, value: T): T[] {
   return copy
 }
 
-/** Two nodes of different hashes under one parent, however deep they part. */
-function pairOf<V>(shift: number, a: Leaf<V> | Twins<V>, b: Leaf<V> | Twins<V>): Inner<V> {
-  const bitA = bitOf(a.hash, shift)
-  const bitB = bitOf(b.hash, shift)
-  if (bitA === bitB) return { bits: bitA, kids: [pairOf(shift + 5, a, b)] }
-  return { bits: bitA | bitB, kids: bitA >>> 0 < bitB >>> 0 ? [a, b] : [b, a] }
+function inserted<T>(list: readonly T[], at: number, value: T): T[] {
+  const copy = list.slice()
+  copy.splice(at, 0, value)
+  return copy
 }
 
-function setIn<V>(node: Node<V>, shift: number, leaf: Leaf<V>): Node<V> {
+function without<T>(list: readonly T[], at: number): T[] {
+  const copy = list.slice()
+  copy.splice(at, 1)
+  return copy
+}
+
+/** Two nodes of different hashes under one parent, however deep they part. */
+function pairOf<V>(shift: number, a: Leaf<V> | Twins<V>, b: Leaf<V> | Twins<V>, edit: Edit | null): Inner<V> {
+  const bitA = bitOf(a.hash, shift)
+  const bitB = bitOf(b.hash, shift)
+  if (bitA === bitB) return { bits: bitA, kids: [pairOf(shift + 5, a, b, edit)], edit }
+  return { bits: bitA | bitB, kids: bitA >>> 0 < bitB >>> 0 ? [a, b] : [b, a], edit }
+}
+
+/** `size.by` becomes 1 if the key is new. */
+function setIn<V>(node: Node<V>, shift: number, leaf: Leaf<V>, size: { by: number }, edit: Edit | null): Node<V> {
   if ('kids' in node) {
     const bit = bitOf(leaf.hash, shift)
     const at = indexOf(node.bits, bit)
     const kid = node.bits & bit ? node.kids[at] : undefined
-    if (kid === undefined) return { bits: node.bits | bit, kids: [...node.kids.slice(0, at), leaf, ...node.kids.slice(at)] }
-    return { bits: node.bits, kids: replaced(node.kids, at, setIn(kid, shift + 5, leaf)) }
+    const own = edit !== null && node.edit === edit
+    if (kid !== undefined) {
+      const next = setIn(kid, shift + 5, leaf, size, edit)
+      if (!own) return { bits: node.bits, kids: replaced(node.kids, at, next), edit }
+      node.kids[at] = next
+      return node
+    }
+    size.by = 1
+    if (!own) return { bits: node.bits | bit, kids: inserted(node.kids, at, leaf), edit }
+    node.bits |= bit
+    node.kids.splice(at, 0, leaf)
+    return node
   }
-  if (node.hash !== leaf.hash) return pairOf(shift, node, leaf)
-  if ('key' in node) return node.key === leaf.key ? leaf : { hash: leaf.hash, twins: sorted([node, leaf]) }
+  if ('key' in node && node.key === leaf.key) return leaf
+  if (node.hash !== leaf.hash || 'key' in node || node.twins.every((twin) => twin.key !== leaf.key)) size.by = 1
+  if (node.hash !== leaf.hash) return pairOf(shift, node, leaf, edit)
+  if ('key' in node) return { hash: leaf.hash, twins: sorted([node, leaf]) }
   return { hash: leaf.hash, twins: sorted([...node.twins.filter((twin) => twin.key !== leaf.key), leaf]) }
 }
 
@@ -58,28 +87,43 @@ function sorted<V>(twins: Leaf<V>[]): Leaf<V>[] {
   return twins.sort((a, b) => (a.key < b.key ? -1 : 1))
 }
 
-function deleteIn<V>(node: Node<V>, shift: number, hash: number, key: string): Node<V> | null {
-  if ('key' in node) return node.key === key ? null : node
+function deleteIn<V>(node: Node<V>, shift: number, hash: number, key: string, size: { by: number }, edit: Edit | null): Node<V> | null {
+  if ('key' in node) {
+    if (node.key !== key) return node
+    size.by = -1
+    return null
+  }
   if ('twins' in node) {
     const twins = node.twins.filter((twin) => twin.key !== key)
     if (twins.length === node.twins.length) return node
+    size.by = -1
     return twins.length === 1 ? (twins[0] ?? null) : { hash: node.hash, twins }
   }
   const bit = bitOf(hash, shift)
-  if (!(node.bits & bit)) return node
   const at = indexOf(node.bits, bit)
-  const kid = node.kids[at]
+  const kid = node.bits & bit ? node.kids[at] : undefined
   if (kid === undefined) return node
-  const left = deleteIn(kid, shift + 5, hash, key)
-  if (left === kid) return node
-  if (left === null) {
-    if (node.kids.length === 1) return null
-    const kids = [...node.kids.slice(0, at), ...node.kids.slice(at + 1)]
-    const [only] = kids
-    return kids.length === 1 && only !== undefined && !('kids' in only) ? only : { bits: node.bits & ~bit, kids }
-  }
-  if (node.kids.length === 1 && !('kids' in left)) return left
-  return { bits: node.bits, kids: replaced(node.kids, at, left) }
+  const left = deleteIn(kid, shift + 5, hash, key, size, edit)
+  if (size.by === 0) return node
+  return left === null ? withoutKid(node, at, bit, edit) : withKid(node, at, left, edit)
+}
+
+function withoutKid<V>(node: Inner<V>, at: number, bit: number, edit: Edit | null): Node<V> | null {
+  if (node.kids.length === 1) return null
+  const [first, second] = node.kids
+  const only = node.kids.length === 2 ? (at === 0 ? second : first) : undefined
+  if (only !== undefined && !('kids' in only)) return only
+  if (edit === null || node.edit !== edit) return { bits: node.bits & ~bit, kids: without(node.kids, at), edit }
+  node.bits &= ~bit
+  node.kids.splice(at, 1)
+  return node
+}
+
+function withKid<V>(node: Inner<V>, at: number, kid: Node<V>, edit: Edit | null): Node<V> {
+  if (node.kids.length === 1 && !('kids' in kid)) return kid
+  if (edit === null || node.edit !== edit) return { bits: node.bits, kids: replaced(node.kids, at, kid), edit }
+  node.kids[at] = kid
+  return node
 }
 
 function getIn<V>(root: Node<V> | null, key: string): V | undefined {
@@ -137,8 +181,9 @@ export class Trie<V> {
   }
 
   static from<V>(entries: Iterable<readonly [string, V]>): Trie<V> {
+    const edit: Edit = {}
     let trie = Trie.empty<V>()
-    for (const [key, value] of entries) trie = trie.set(key, value)
+    for (const [key, value] of entries) trie = trie.set(key, value, edit)
     return trie
   }
 
@@ -150,16 +195,19 @@ export class Trie<V> {
     return getIn(this.#root, key) !== undefined
   }
 
-  set(key: string, value: V): Trie<V> {
+  set(key: string, value: V, edit: Edit | null = null): Trie<V> {
     const leaf: Leaf<V> = { hash: hashOf(key), key, value }
     if (this.#root === null) return new Trie(leaf, 1)
-    return new Trie(setIn(this.#root, 0, leaf), this.has(key) ? this.size : this.size + 1)
+    const size = { by: 0 }
+    const root = setIn(this.#root, 0, leaf, size, edit)
+    return new Trie(root, this.size + size.by)
   }
 
-  delete(key: string): Trie<V> {
+  delete(key: string, edit: Edit | null = null): Trie<V> {
     if (this.#root === null) return this
-    const root = deleteIn(this.#root, 0, hashOf(key), key)
-    return root === this.#root ? this : new Trie(root, this.size - 1)
+    const size = { by: 0 }
+    const root = deleteIn(this.#root, 0, hashOf(key), key, size, edit)
+    return size.by === 0 ? this : new Trie(root, this.size - 1)
   }
 
   *keys(): Generator<string> {

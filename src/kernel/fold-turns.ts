@@ -1,0 +1,186 @@
+import type { Event } from './event.js'
+import { copyBranch, type Folding, type Of } from './folding.js'
+import { attemptId, backoffTimer, sleepTimer } from './ids.js'
+import type { StepMessage, TurnMessage } from './message.js'
+import type { ActivityRecord, Attempt, Branch, State, TurnWork } from './state.js'
+import { branchOf, clockAt } from './state.js'
+import { Trie } from './trie.js'
+
+export function putBranch(state: Folding, branch: Branch): void {
+  state.branches = state.branches.set(branch.id, branch, state.edit)
+}
+
+// ── the queue of turns ───────────────────────────────────────────────────────────────────────────────────
+
+/** The branch waits for its (next attempt at its) turn to start. */
+export function enqueue(state: Folding, branch: Branch): void {
+  const ticket = state.queueTail++
+  const next = copyBranch(branch)
+  next.standing = { status: 'ready', ticket }
+  putBranch(state, next)
+  state.queue = state.queue.set(`${ticket}`, branch.id, state.edit)
+  if (branch.attempt === 1) state.fresh++
+}
+
+export function dequeue(state: Folding, branch: Branch): void {
+  if (branch.standing.status !== 'ready' || branch.standing.ticket === null) return
+  state.queue = state.queue.delete(`${branch.standing.ticket}`, state.edit)
+  if (branch.attempt === 1) state.fresh--
+}
+
+export function nextTurn(state: Folding, branch: Branch, message: TurnMessage | StepMessage): void {
+  const next = copyBranch(branch)
+  next.turn++
+  next.attempt = 1
+  next.rejections = 0
+  next.failures = 0
+  next.message = Object.freeze(message)
+  enqueue(state, next)
+}
+
+function attemptOf(branch: Branch, { at, seq }: Event): Attempt {
+  return Object.freeze({ branch: branch.id, agent: branch.agent, turn: branch.turn, attempt: branch.attempt, at, seq })
+}
+
+// ── turns ────────────────────────────────────────────────────────────────────────────────────────────────
+
+const started: Branch['standing'] = Object.freeze({ status: 'ready', ticket: null })
+
+export function turnStarted(state: Folding, event: Of<'turn.started'>): void {
+  const branch = branchOf(state, event.branch)
+  const ticket = branch.standing.status === 'ready' ? branch.standing.ticket : null
+  dequeue(state, branch)
+  const next = copyBranch(branch)
+  next.standing = started
+  putBranch(state, next)
+  if (ticket !== null) state.queueHead = Math.max(state.queueHead, ticket + 1)
+  state.turns = state.turns.set(branch.id, attemptOf(branch, event), state.edit)
+  if (branch.attempt === 1) state.turnsUsed++
+}
+
+export function turnCompleted(state: Folding, event: Of<'turn.completed'>): void {
+  const branch = branchOf(state, event.branch)
+  const next = copyBranch(branch)
+  next.action = event.action
+  if ('state' in event.action && event.action.state !== undefined) next.state = event.action.state
+  dropWork(state, branch.id)
+  state.turns = state.turns.delete(branch.id, state.edit)
+  putBranch(state, next)
+}
+
+export function turnRejected(state: Folding, event: Of<'turn.rejected'>): void {
+  const branch = branchOf(state, event.branch)
+  dropWork(state, branch.id)
+  state.turns = state.turns.delete(branch.id, state.edit)
+  const rejections = branch.rejections + 1
+  const message = Object.freeze({ kind: 'feedback', problem: event.problem } as const)
+  if (event.final) putBranch(state, { ...branch, rejections })
+  else enqueue(state, { ...branch, attempt: branch.attempt + 1, rejections, message })
+}
+
+export function turnFailed(state: Folding, event: Of<'turn.failed'>): void {
+  const branch = branchOf(state, event.branch)
+  const attempt = state.turns.get(branch.id) ?? attemptOf(branch, event)
+  if (event.final) dropWork(state, branch.id)
+  else keepWork(state, branch.id)
+  state.turns = state.turns.delete(branch.id, state.edit)
+  if (event.timedOut) state.aborting = state.aborting.set(attemptId(branch.id, branch.turn, branch.attempt), attempt, state.edit)
+  if (event.final) return putBranch(state, { ...branch, failures: branch.failures + 1 })
+  const again: Branch = { ...branch, attempt: branch.attempt + 1, failures: event.pauses ? 0 : branch.failures + 1 }
+  if (event.retryAt === undefined) return enqueue(state, again)
+  const id = backoffTimer(branch.id)
+  state.timers = state.timers.set(id, { id, kind: 'backoff', due: event.retryAt }, state.edit)
+  putBranch(state, { ...again, standing: { status: 'backing-off' } })
+}
+
+export function timerFired(state: Folding, id: string): void {
+  const timer = state.timers.get(id)
+  state.timers = state.timers.delete(id, state.edit)
+  if (timer?.kind === 'backoff') enqueue(state, branchOf(state, id.slice(0, -backoffTimer('').length)))
+}
+
+// ── activities ───────────────────────────────────────────────────────────────────────────────────────────
+
+const noWork: TurnWork = { records: Trie.empty<ActivityRecord>(), count: 0, earlier: Trie.empty<ActivityRecord>() }
+
+type Recorded = Of<'activity.started' | 'activity.completed' | 'activity.failed' | 'sleep.started'>
+type How<R = ActivityRecord> = R extends unknown ? Omit<R, 'key' | 'name' | 'order' | 'delivered' | 'at'> : never
+
+export function recorded(state: Folding, { branch, key, name, delivered, at }: Recorded, how: How): void {
+  const work = state.work.get(branch) ?? noWork
+  const settled = how.status === 'completed' || how.status === 'failed'
+  const record = Object.freeze({ key, name, delivered, at, order: settled ? work.count : -1, ...how }) as ActivityRecord
+  if (settled && work.records.get(key)?.status === 'sleeping') state.timers = state.timers.delete(sleepTimer(branch, key), state.edit)
+  state.crashes = state.crashes.delete(branch, state.edit)
+  state.work = state.work.set(branch, { ...work, records: work.records.set(key, record), count: work.count + (settled ? 1 : 0) }, state.edit)
+}
+
+export function sleepStarted(state: Folding, event: Of<'sleep.started'>): void {
+  recorded(state, event, { status: 'sleeping' })
+  const id = sleepTimer(event.branch, event.key)
+  state.timers = state.timers.set(id, { id, kind: 'sleep', due: clockAt(state as State, event.at) + event.ms }, state.edit)
+}
+
+/** The turn is over, or begins again from nothing: its records go, and its sleeps with them. */
+export function dropWork(state: Folding, branch: string): void {
+  state.crashes = state.crashes.delete(branch, state.edit)
+  const work = state.work.get(branch)
+  if (work === undefined) return
+  wakeAll(state, branch, work)
+  state.work = state.work.delete(branch, state.edit)
+}
+
+function wakeAll(state: Folding, branch: string, work: TurnWork): void {
+  for (const record of work.records.values()) if (record.status === 'sleeping') state.timers = state.timers.delete(sleepTimer(branch, record.key), state.edit)
+}
+
+/** After a throw the next attempt keeps what succeeded, and knows what had been started and must not be repeated. */
+function keepWork(state: Folding, branch: string): void {
+  state.crashes = state.crashes.delete(branch, state.edit)
+  const work = state.work.get(branch)
+  if (work === undefined) return
+  let { earlier } = work
+  for (const record of work.records.values())
+    if (record.status === 'completed' || record.status === 'started') earlier = earlier.set(record.key, record)
+  wakeAll(state, branch, work)
+  state.work = state.work.set(branch, { ...noWork, earlier }, state.edit)
+}
+
+// ── asks ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+export function askOpened(state: Folding, event: Of<'ask.opened'>): void {
+  const { ask } = event
+  const branch = branchOf(state, event.branch)
+  const common = { id: ask.id, branch: ask.branch, agent: ask.agent, openedAt: ask.openedAt }
+  const barrier = ask.kind === 'join' ? ask.barrier : null
+  putBranch(state, { ...branch, asks: branch.asks + 1, standing: { status: 'asking', ask: ask.id, barrier } })
+  if (ask.kind === 'join') {
+    state.asks = state.asks.set(ask.id, { ...common, kind: 'join', barrier: ask.barrier }, state.edit)
+    return
+  }
+  const { timeoutMs, schema } = ask
+  const expiresAt = timeoutMs === undefined ? null : ask.openedAt + timeoutMs
+  state.asks = state.asks.set(ask.id, { ...common, kind: 'question', question: ask.question, expiresAt, ...(schema !== undefined && { schema }) }, state.edit)
+  if (timeoutMs !== undefined) state.timers = state.timers.set(ask.id, { id: ask.id, kind: 'ask', due: clockAt(state as State, event.at) + timeoutMs }, state.edit)
+}
+
+export function closeAsk(state: Folding, id: string, how: 'answered' | 'expired' | 'closed'): void {
+  state.asks = state.asks.delete(id, state.edit)
+  state.closedAsks = state.closedAsks.set(id, how, state.edit)
+  state.timers = state.timers.delete(id, state.edit)
+}
+
+export function askAnswered(state: Folding, event: Of<'ask.answered'>): void {
+  const ask = state.asks.get(event.askId)
+  closeAsk(state, event.askId, 'answered')
+  // A step has no second turn: the answer is its output.
+  if (ask?.kind !== 'question' || state.run?.shape.kind === 'graph') return
+  nextTurn(state, branchOf(state, event.branch), { kind: 'answer', askId: event.askId, question: ask.question, value: event.value })
+}
+
+export function askExpired(state: Folding, event: Of<'ask.expired'>): void {
+  const ask = state.asks.get(event.askId)
+  closeAsk(state, event.askId, 'expired')
+  if (event.final) return
+  nextTurn(state, branchOf(state, event.branch), { kind: 'expired', askId: event.askId, question: ask?.kind === 'question' ? ask.question : null })
+}
