@@ -12,9 +12,12 @@ import type { OpenOptions, Run, RunFilter, RunSummary, Tutti } from './engine/tu
 import type { RunStatus } from './inspect/report-data.js'
 import { memoryStore } from './stores/memory.js'
 
+/** Where runs are kept when nobody says where. */
+const defaultStore = './.tutti/tutti.db'
+
 /** Opens an engine over a store. */
 export async function open(options: OpenOptions = {}): Promise<Tutti> {
-  const store = storeOf(options.store)
+  const { store, own } = await storeOf(options.store, options.durability ?? 'process')
   const worker = await store.join({ nonce: crypto.randomUUID() })
   const engine = new Engine({
     store,
@@ -34,7 +37,11 @@ export async function open(options: OpenOptions = {}): Promise<Tutti> {
     return start(engine, definition, given, options.limits ?? {})
   }
 
-  const close = (): Promise<void> => engine.close()
+  const close = async (): Promise<void> => {
+    if (engine.closed) return
+    await engine.close()
+    if (own) await store.close()
+  }
   const tutti = {
     start: begin,
     execute: async (definition: Definition | string, given?: StartGiven) => (await begin(definition, given)).output(),
@@ -47,16 +54,18 @@ export async function open(options: OpenOptions = {}): Promise<Tutti> {
   return Object.freeze(tutti) as unknown as Tutti
 }
 
-function storeOf(store: string | Store | undefined): Store {
-  if (typeof store === 'object') return store
-  if (store === 'memory:') return memoryStore()
-  throw new TuttiError(
-    'STORE_UNAVAILABLE',
-    `the store ${store === undefined ? 'on disk' : `'${store}'`} is not available in this version`,
-    {
-      hint: "open({ store: 'memory:' }) keeps runs in the memory of this process",
-    },
-  )
+/** The store that is meant; `own`: it was opened here, and is closed with the engine. */
+async function storeOf(store: string | Store | undefined, durability: 'process' | 'power'): Promise<{ store: Store; own: boolean }> {
+  if (typeof store === 'object') return { store, own: false }
+  const where = store ?? defaultStore
+  if (where === 'memory:') return { store: memoryStore(), own: true }
+  if (/^[a-z]+:\/\//i.test(where) || where.trim() === '')
+    throw new TuttiError('STORE_UNAVAILABLE', `the store '${where.replace(/\/\/[^@]*@/, '//…@')}' is not available in this version`, {
+      hint: "give the path of a file, or 'memory:'",
+    })
+  // Loaded only when it is needed: who keeps runs in memory needs no driver.
+  const { sqliteStore } = await import('./stores/sqlite.js')
+  return { store: await sqliteStore(where.replace(/^sqlite:/, ''), { durability }), own: true }
 }
 
 async function handleOf(engine: Engine, id: string, of: Definition | undefined): Promise<Run<never>> {

@@ -7,7 +7,7 @@ import { toJson } from '../kernel/json.js'
 import type { Branch, State } from '../kernel/state.js'
 import { enclosingForks } from '../kernel/state.js'
 import { checked } from './check-schema.js'
-import { tooLarge } from './failure-of.js'
+import { failureOf, tooLarge } from './failure-of.js'
 import { jsonSchemaOf } from './json-schema.js'
 
 /** A returned action that is data and passes the schemas, with the live schema of an ask; or why it is sent back. */
@@ -49,10 +49,18 @@ async function verify(definition: TopologyInternals, state: State, branch: Branc
     case 'ask':
       return check.ask(given, carry)
     case 'fail':
-      return { action: Object.freeze({ type: 'fail', error: given['error'] as Failure }) }
+      return { action: Object.freeze({ type: 'fail', error: failureGiven(given['error']) }) }
     default:
       return { problem: `${branch.agent} (branch ${branch.id}) returned an object of type ${described(given.type)}: ${howTo}` }
   }
+}
+
+/** What turn.fail has made, or, in an action that was made by hand, what can be made of it. */
+function failureGiven(error: unknown): Failure {
+  const json = toJson(error)
+  const known = 'value' in json ? (json.value as Partial<Failure> | null | undefined) : null
+  if (typeof known?.code !== 'string' || typeof known.message !== 'string') return failureOf(error)
+  return Object.freeze({ ...known, code: known.code, message: known.message, retryable: known.retryable === true, at: {} })
 }
 
 function described(value: unknown): string {

@@ -59,7 +59,9 @@ export class Activities {
   readonly #calls = new Map<string, Call>()
   readonly #waiting: Call[] = []
   readonly #occurrences = new Map<string, number>()
-  readonly #explicit = new Set<string>()
+  readonly #used = new Set<string>()
+  /** The keys of the sleeps that are slept now. */
+  readonly #sleeps = new Set<string>()
   readonly #running = new Set<Promise<void>>()
   readonly #abort = new AbortController()
   #delivered = 0
@@ -100,6 +102,7 @@ export class Activities {
     if (!(Number.isFinite(ms) && ms >= 0)) throw new TypeError(`sleep takes a number of milliseconds, not ${String(ms)}`)
     const key = this.#keyOf('sleep', undefined)
     return this.#call(key, 'sleep', () => {
+      this.#sleeps.add(key)
       this.#setSleeping(1)
       if (this.#known.get(key)?.status === 'sleeping') return
       void this.#record({ type: 'sleep.start', ...this.#speakerOf(key), ms })
@@ -124,22 +127,27 @@ export class Activities {
 
   /** The body has ended: what it started and did not wait for is aborted and awaited. Throws if it left records unasked for. */
   async end(): Promise<void> {
-    if (this.#delivered < this.#replayed && !this.#abort.signal.aborted) throw this.#unasked()
-    if (this.#running.size > 0) this.abort(new Error('the turn has ended'))
+    const unasked = this.#delivered < this.#replayed && !this.#abort.signal.aborted
+    // Whoever keeps the turn beyond its end can start nothing more with it.
+    this.abort(new Error('the turn has ended'))
     while (this.#running.size > 0) await Promise.allSettled(this.#running)
+    if (unasked) throw this.#unasked()
   }
 
   #keyOf(name: string, explicit: string | undefined): string {
     if (typeof name !== 'string' || name === '') throw new TypeError('a step needs a name')
-    if (explicit !== undefined) {
-      if (typeof explicit !== 'string' || explicit === '') throw new TypeError(`the key of the step '${name}' must be a text`)
-      if (this.#explicit.has(explicit))
-        throw new TuttiError('DUPLICATE_STEP_KEY', `the step key '${explicit}' is used twice in one turn`, {
-          hint: 'give each step a key of its own',
-        })
-      this.#explicit.add(explicit)
-      return explicit
-    }
+    if (explicit !== undefined && (typeof explicit !== 'string' || explicit === ''))
+      throw new TypeError(`the key of the step '${name}' must be a text`)
+    const key = explicit ?? this.#nextOf(name)
+    if (this.#used.has(key))
+      throw new TuttiError('DUPLICATE_STEP_KEY', `the step key '${key}' is used twice in one turn`, {
+        hint: 'give each step a key of its own',
+      })
+    this.#used.add(key)
+    return key
+  }
+
+  #nextOf(name: string): string {
     const occurrence = this.#occurrences.get(name) ?? 0
     this.#occurrences.set(name, occurrence + 1)
     return `${name}#${occurrence}`
@@ -213,7 +221,7 @@ export class Activities {
     this.#delivered++
     this.#idle = 0
     this.#lastAt = record.at
-    if (record.name === 'sleep') this.#setSleeping(-1)
+    if (this.#sleeps.delete(record.key)) this.#setSleeping(-1)
     if (record.status === 'failed') call.reject(errorOf(record.error))
     else if (record.status === 'completed') call.resolve(record.value)
   }

@@ -1,6 +1,7 @@
 import type { Definition, Internals } from '../define/definition.js'
 import { internalsOf } from '../define/definition.js'
 import type { Provided } from '../define/resource.js'
+import { provisionOf } from '../define/resource.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { Command } from '../kernel/command.js'
 import type { Event } from '../kernel/event.js'
@@ -63,6 +64,8 @@ export class Engine {
 
   constructor(options: EngineOptions) {
     this.options = options
+    if (!(options.concurrency >= 1)) throw new TuttiError('INVALID_INPUT', `concurrency is at least 1, not ${String(options.concurrency)}`)
+    if (!(options.graceMs >= 0)) throw new TuttiError('INVALID_INPUT', `graceMs is 0 or more, not ${String(options.graceMs)}`)
     const { store, worker, clock, invariants, onLog } = options
     this.#alarms = new Alarms(clock)
     this.#loop = new Loop({
@@ -79,6 +82,7 @@ export class Engine {
         this.#notify(entry.id)
       },
     })
+    for (const provided of options.resources) provisionOf(provided)
     for (const definition of options.definitions) this.register(definition)
     this.#gate = new Gate(options.concurrency, (agent) => this.#agentConcurrency(agent))
     this.#worker = new Worker({
@@ -223,20 +227,27 @@ export class Engine {
         mayStart: () => this.#stillOwns(entry),
         resources: () => (entry.resources ??= runResources(this.options.resources, entry.state)),
         emit: (branch, agent, data) => this.#emit(entry, branch, agent, data),
-        keepAskSchema: (branch, schema) => entry.askSchemas.set(branch, schema),
+        keepAskSchema: (branch, schema) => {
+          if (schema === undefined) entry.askSchemas.delete(branch)
+          else entry.askSchemas.set(branch, schema)
+        },
         child: (of, child, input, signal) => this.#child(entry, of, child, input, signal),
       },
       entry.state,
       attempt,
     )
     entry.executions.set(id, execution)
-    execution.unwait = this.#gate.enter(attempt.agent, () => {
+    const run = (leave: () => void): void =>
       void execution.run().finally(() => {
         entry.executions.delete(id)
-        this.#gate.leave(attempt.agent)
+        leave()
         if (isOver(entry.state)) this.#forget(entry)
       })
-    })
+    // A step that runs a definition only waits for it: with room of its own it would take that of its child's turns.
+    if (definition.kind === 'graph' && definition.steps[attempt.agent]?.kind === 'child') return run(() => {})
+    // What is said of an agent's concurrency is not said of a step that happens to have its name.
+    const lane = definition.kind === 'graph' ? 'a step' : attempt.agent
+    execution.unwait = this.#gate.enter(lane, () => run(() => this.#gate.leave(lane)))
   }
 
   /** A child run is paused and resumed with the run that it belongs to. */

@@ -29,7 +29,8 @@ export interface ExecutionPort {
   /** The run's resources, made before its first turn. */
   resources(): Promise<ReadonlyMap<string, unknown>>
   emit(branch: string, agent: string, data: unknown): void
-  keepAskSchema(branch: string, schema: Schema): void
+  /** What an answer to this branch must be; undefined: nothing of its own. */
+  keepAskSchema(branch: string, schema: Schema | undefined): void
   /** Runs a definition as a child of this attempt. */
   child(attempt: Attempt, definition: Definition, input: unknown, signal: AbortSignal): Promise<unknown>
 }
@@ -58,6 +59,9 @@ export class Execution {
   #breakOff: ((error: Error) => void) | null = null
   /** Resolves when the body no longer runs; already so before it has started. */
   #ended: Promise<unknown> = Promise.resolve()
+  /** Resolves when the body is fenced off: nobody waits for it any more. */
+  readonly #fenced: Promise<null>
+  #letGo: () => void = () => {}
   #cancelGrace: () => void = () => {}
   #cancelTimer: () => void = () => {}
   #spentMs = 0
@@ -90,21 +94,24 @@ export class Execution {
       attempt.at,
     )
     this.#keyPrefix = keyPrefix
+    this.#fenced = new Promise((resolve) => {
+      this.#letGo = () => resolve(null)
+    })
   }
 
-  /** Executes the body and says what came of it; resolves when nothing of it runs any more. */
+  /** Executes the body and says what came of it; resolves when nothing of it runs any more, or it is fenced off. */
   async run(): Promise<void> {
     this.started = true
     this.#startTimer()
     const outcome = this.#outcome()
     this.#ended = outcome
-    const command = await outcome
+    const command = await Promise.race([outcome, this.#fenced])
     this.#stopTimer()
     this.#cancelGrace()
     const aborted = this.#status !== 'running'
     const fenced = this.#status === 'ended'
     this.#status = 'ended'
-    if (fenced) return
+    if (fenced || command === null) return
     if (!aborted) {
       const { refusal } = await this.#port.submit(command)
       if (refusal === undefined) return
@@ -127,6 +134,7 @@ export class Execution {
     this.#cancelGrace = this.#port.alarms.at(this.#port.clock.now() + this.#port.graceMs, () => {
       if (this.#status !== 'aborting') return
       this.#status = 'ended'
+      this.#letGo()
       void this.#port.submit({ type: 'turn.settle', ...this.attempt, how: 'fenced' })
     })
   }
@@ -146,6 +154,7 @@ export class Execution {
     this.#cancelGrace()
     this.#stopTimer()
     this.#status = 'ended'
+    this.#letGo()
   }
 
   async #outcome(): Promise<Command> {
@@ -165,7 +174,12 @@ export class Execution {
   #mayRetry(error: Failure): boolean {
     const { definition } = this.#port
     const { retryIf } = (definition.kind === 'topology' ? definition.agents : definition.steps)[this.attempt.agent] ?? {}
-    return error.retryable && (retryIf?.(error) ?? true)
+    try {
+      return error.retryable && (retryIf?.(error) ?? true)
+    } catch {
+      // What it would have said is not known: the failure that it was asked about stands.
+      return false
+    }
   }
 
   /** What the body comes to, unless it asked for something else than its journal has. */
@@ -185,7 +199,7 @@ export class Execution {
     await this.#activities.end()
     const verified = await verifyAction(definition, this.#state, this.#branch, returned, this.#port.maxValue)
     if ('problem' in verified) return { type: 'turn.reject', ...this.attempt, problem: verified.problem }
-    if (verified.askSchema !== undefined) this.#port.keepAskSchema(this.attempt.branch, verified.askSchema)
+    this.#port.keepAskSchema(this.attempt.branch, verified.askSchema)
     return { type: 'turn.complete', ...this.attempt, action: verified.action }
   }
 

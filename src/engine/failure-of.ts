@@ -19,18 +19,24 @@ export function tooLarge(what: string, size: number, max: number): CodedFailure 
 
 /** What was thrown, as data: its message, and its own code and fields where they are JSON. */
 export function failureOf(thrown: unknown, code: 'AGENT_FAILED' | 'STEP_FAILED' = 'AGENT_FAILED'): Failure {
-  if (thrown instanceof CodedFailure) return thrown.failure
-  const data = fieldsOf(thrown)
-  return Object.freeze({ code, message: messageOf(thrown), retryable: true, at: {}, ...(data !== undefined && { data }) })
+  try {
+    if (thrown instanceof CodedFailure) return thrown.failure
+    const data = fieldsOf(thrown)
+    return Object.freeze({ code, message: messageOf(thrown), retryable: true, at: {}, ...(data !== undefined && { data }) })
+  } catch {
+    // A getter of it throws, or it is a proxy that does: it failed, whatever it has to say.
+    return Object.freeze({ code, message: 'something was thrown that cannot be looked at', retryable: true, at: {} })
+  }
 }
 
 function messageOf(thrown: unknown): string {
-  if (thrown instanceof Error) return thrown.message || thrown.name
+  if (thrown instanceof Error) return String(thrown.message || thrown.name)
   if (typeof thrown === 'string') return thrown
+  const message = (thrown as { message?: unknown } | null | undefined)?.message
+  if (typeof message === 'string' && message !== '') return message
   const json = toJson(thrown)
   if ('problem' in json) return `something was thrown that is neither an Error nor JSON (${json.problem})`
-  const message = (thrown as { message?: unknown } | null)?.message
-  return typeof message === 'string' ? message : (JSON.stringify(json.value) ?? 'undefined was thrown')
+  return JSON.stringify(json.value) ?? 'undefined was thrown'
 }
 
 /** The own enumerable fields that are JSON; an error's code above all. */

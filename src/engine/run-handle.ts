@@ -4,6 +4,7 @@ import { reportOf } from '../inspect/report.js'
 import type { Report } from '../inspect/report-data.js'
 import type { Command as KernelCommand } from '../kernel/command.js'
 import type { Event } from '../kernel/event.js'
+import { toJson } from '../kernel/json.js'
 import { isOver } from '../kernel/state.js'
 import { checked } from './check-schema.js'
 import type { Engine } from './engine.js'
@@ -70,7 +71,10 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
       const answer = await checked(await answerSchema(await current(), askId), value, 'the answer')
       if ('problem' in answer)
         throw new TuttiError('ASK_INVALID_ANSWER', answer.problem, { hint: 'the ask is still open: answer it again' })
-      await send({ type: 'ask.answer', askId, value: answer.value ?? null, ...by(o) }, o, [askId, answer.value ?? null])
+      // As it was given, not as its schema made it: once answered, the ask is gone, and its schema with it.
+      const given = toJson(value)
+      const detail = [askId, 'value' in given ? (given.value ?? null) : null]
+      await send({ type: 'ask.answer', askId, value: answer.value ?? null, ...by(o) }, o, detail)
     },
   }
   return Object.freeze(run) as Run<never>

@@ -16,9 +16,15 @@ export async function runResources(provided: readonly Provided[], state: State):
     ...(run.session !== null && { session: run.session }),
   })
   const made = new Map<string, unknown>()
-  for (const item of provided) {
-    const provision = provisionOf(item)
-    made.set(item.name, provision.kind === 'value' ? provision.value : await make(item.name, () => provision.make(of)))
+  try {
+    for (const item of provided) {
+      const provision = provisionOf(item)
+      made.set(item.name, provision.kind === 'value' ? provision.value : await make(item.name, () => provision.make(of)))
+    }
+  } catch (error) {
+    // What could not be made is what the run fails with; how the others let go is of no interest beside it.
+    await disposeResources(provided, made).catch(() => {})
+    throw error
   }
   return made
 }
@@ -40,12 +46,18 @@ async function make(name: string, maker: () => unknown): Promise<unknown> {
   }
 }
 
-/** Lets go of what was made for one run. */
+/** Lets go of what was made for one run: all of it, also if one throws. */
 export async function disposeResources(provided: readonly Provided[], made: ReadonlyMap<string, unknown>): Promise<void> {
+  const errors: unknown[] = []
   for (const item of provided) {
     if (provisionOf(item).kind === 'value') continue
     const value = made.get(item.name) as Partial<AsyncDisposable & Disposable> | null | undefined
     if (typeof value !== 'object' || value === null) continue
-    await (value[Symbol.asyncDispose]?.() ?? value[Symbol.dispose]?.())
+    try {
+      await (value[Symbol.asyncDispose]?.() ?? value[Symbol.dispose]?.())
+    } catch (error) {
+      errors.push(error)
+    }
   }
+  if (errors.length > 0) throw new Error(errors.map(String).join('; '))
 }

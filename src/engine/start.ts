@@ -71,7 +71,9 @@ export async function startRun(
   const request = JSON.stringify(['start', definition.shape.name, given.named ? id : null, toJsonText(given.input)])
   const { run, outcome } = await onceUnder(engine, given.key, { request, run: id }, (put) => engine.create(id, definition, command, put))
   if (outcome?.refusal !== undefined) throw refused(outcome.refusal)
-  return { id: run, definition: definition.shape.name, tags }
+  // Of a run that was started before, the tags are its own.
+  const before = outcome === null ? await engine.entry(run) : null
+  return { id: run, definition: definition.shape.name, tags: before?.state.run?.tags ?? tags }
 }
 
 function toJsonText(value: unknown): unknown {
@@ -124,6 +126,7 @@ function checkTags(tags: Readonly<Record<string, string>>): Readonly<Record<stri
     'problem' in json ||
     typeof json.value !== 'object' ||
     json.value === null ||
+    Array.isArray(json.value) ||
     Object.values(json.value).some((value) => typeof value !== 'string')
   if (bad) throw new TuttiError('INVALID_INPUT', 'tags are a record of texts: { tenant: "acme" }')
   return json.value as Readonly<Record<string, string>>

@@ -2,6 +2,7 @@ import type { Action } from '../kernel/action.js'
 import type { Event } from '../kernel/event.js'
 import type { Failure } from '../kernel/failure.js'
 import type { Slot } from '../kernel/join.js'
+import { graphLists } from './graph-report.js'
 import type { Report, RunStatus } from './report-data.js'
 
 /**
@@ -13,7 +14,8 @@ import type { Report, RunStatus } from './report-data.js'
  * 3. A slot settles with the branch that survived its merges, whose seat is always a lower one.
  */
 export function reportOf(events: Iterable<Event>, extra: { readonly refusals?: Readonly<Record<string, number>> } = {}): Report {
-  const run = factsOf(events)
+  const journal = [...events]
+  const run = factsOf(journal)
   const { started, ended } = run
   return {
     runId: started.runId,
@@ -24,7 +26,7 @@ export function reportOf(events: Iterable<Event>, extra: { readonly refusals?: R
     ...(ended?.type === 'run.failed' && { error: withoutAttempts(ended.error) }),
     ...(ended !== null && { rollback: ended.type === 'run.succeeded' ? 'none' : ended.rollback }),
     notUndone: [],
-    ...(run.closing ? nothing : listsOf(run)),
+    ...(run.closing ? nothing : started.shape.kind === 'graph' ? graphLists(journal) : listsOf(run)),
     measured: {
       startedAt: started.at,
       ...(ended !== null && { endedAt: ended.at }),

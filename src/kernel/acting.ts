@@ -83,13 +83,12 @@ function finish(draft: Draft, branch: Branch): void {
 }
 
 /** Whether there is room for more branches under this one; if not, the run has crossed a limit. */
-function reserve(draft: Draft, branch: Branch, count: number): boolean {
+function reserve(draft: Draft, count: number, depth: number): boolean {
   const { maxFanOut, maxBranches, maxDepth } = shapeOf(draft.state).limits
-  if (count > maxFanOut) crossLimit(draft, 'LIMIT_FANOUT', `a fork has more than the ${maxFanOut} calls it may have (maxFanOut)`)
-  else if (draft.state.branchesUsed + count > maxBranches)
+  if (draft.state.branchesUsed + count > maxBranches)
     crossLimit(draft, 'LIMIT_BRANCHES', `the run needs more than the ${maxBranches} branches it may have (maxBranches)`)
-  else if (count > 0 && branch.depth + 1 > maxDepth)
-    crossLimit(draft, 'LIMIT_DEPTH', `branches nest deeper than the ${maxDepth} levels they may (maxDepth)`)
+  else if (depth > maxDepth) crossLimit(draft, 'LIMIT_DEPTH', `forks nest deeper than the ${maxDepth} levels they may (maxDepth)`)
+  else if (count > maxFanOut) crossLimit(draft, 'LIMIT_FANOUT', `a fork has more than the ${maxFanOut} calls it may have (maxFanOut)`)
   else return true
   return false
 }
@@ -97,7 +96,7 @@ function reserve(draft: Draft, branch: Branch, count: number): boolean {
 /** A step's `each` gave its items: one child for each, and as many of them at once as it says. */
 export function forkItems(draft: Draft, branch: Branch, concurrency: number | null): void {
   const { action } = branchOf(draft.state, branch.id)
-  if (action?.type !== 'fork' || !reserve(draft, branch, action.calls.length)) return
+  if (action?.type !== 'fork' || !reserve(draft, action.calls.length, action.calls.length === 0 ? 0 : branch.depth + 1)) return
   const barrier = forkBarrier(branch.id, branch.forks + 1)
   const join = joinSpec('settled')
   emit(draft, { type: 'barrier.opened', barrier, kind: 'fork', branch: branch.id, width: action.calls.length, join, each: { concurrency } })
@@ -123,13 +122,13 @@ function detach(draft: Draft, parent: string, to: string, call?: number): void {
 }
 
 function notify(draft: Draft, branch: Branch, action: Invoke): void {
-  if (!reserve(draft, branch, 1)) return
+  if (!reserve(draft, 1, 0)) return
   detach(draft, branch.id, action.to)
   emit(draft, { type: 'branch.notified', branch: branch.id, to: action.to })
 }
 
 function fork(draft: Draft, branch: Branch, action: Fork): void {
-  if (!reserve(draft, branch, action.calls.length)) return
+  if (!reserve(draft, action.calls.length, action.calls.length === 0 ? 0 : branch.depth + 1)) return
   const barrier = forkBarrier(branch.id, branch.forks + 1)
   const targets = targetsOf(draft.state, branch.agent)
   emit(draft, { type: 'barrier.opened', barrier, kind: 'fork', branch: branch.id, width: action.calls.length, join: joinSpec(action.join) })

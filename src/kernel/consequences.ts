@@ -36,10 +36,13 @@ function checkTurns(draft: Draft): void {
   if (state.status !== 'running') return
   const { maxTurns, maxTurnsPerBranch } = shapeOf(state).limits
   const looping = [...draft.turned].some((id) => (state.branches.get(id)?.turn ?? 0) > maxTurnsPerBranch)
-  if (state.turnsUsed + state.fresh > maxTurns)
-    crossLimit(draft, 'LIMIT_TURNS', `the run needs more than the ${maxTurns} turns it may take (maxTurns)`)
-  else if (looping)
-    crossLimit(draft, 'LIMIT_TURNS', `a branch needs more than the ${maxTurnsPerBranch} turns it may take (maxTurnsPerBranch)`)
+  // Which of the two is crossed first may depend on the order, so both say the same.
+  if (state.turnsUsed + state.fresh <= maxTurns && !looping) return
+  crossLimit(
+    draft,
+    'LIMIT_TURNS',
+    `the run needs more turns than it may take: ${maxTurns} in all (maxTurns), ${maxTurnsPerBranch} of one branch (maxTurnsPerBranch)`,
+  )
 }
 
 function startTurns(draft: Draft): void {

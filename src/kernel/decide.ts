@@ -163,7 +163,7 @@ function claim(draft: Draft, { epoch, shape }: Extract<Command, { type: 'run.cla
 // ── steering ─────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Nothing is left to steer: the run is over, or everything of it is closed and it only waits for aborted attempts. */
-const isEnding = (state: State): boolean => isOver(state) || (state.outcome !== null && state.branches.size === 0)
+const isEnding = (state: State): boolean => isOver(state) || state.closing
 
 function pause(draft: Draft, by: string | undefined): Refusal | null {
   const { state } = draft
@@ -301,7 +301,7 @@ function record(draft: Draft, command: ActivityCommand): Refusal | null {
 function timer(draft: Draft, id: string): Refusal | null {
   const { state } = draft
   const armed = state.timers.get(id)
-  if (armed === undefined || isEnding(state)) return refuse('STALE_TIMER', `the timer ${id} is not armed`)
+  if (armed === undefined) return refuse('STALE_TIMER', `the timer ${id} is not armed`)
   if (state.pausedAt !== null || armed.due > clockAt(state, draft.at)) return refuse('TIMER_NOT_DUE', `the timer ${id} is not due`)
   switch (armed.kind) {
     case 'run':

@@ -26,7 +26,16 @@ export interface Draft {
 export function draftOf(state: State, at: number, code: Code | null): Draft {
   const own = copyState(state)
   own.edit = {}
-  return { state: own, at: Math.max(at, state.at), code, events: [], slots: new Set(), scopes: new Set(), turned: new Set(), gates: new Set() }
+  return {
+    state: own,
+    at: Math.max(at, state.at),
+    code,
+    events: [],
+    slots: new Set(),
+    scopes: new Set(),
+    turned: new Set(),
+    gates: new Set(),
+  }
 }
 
 export function emit(draft: Draft, body: EventBody): void {

@@ -62,8 +62,10 @@ export function fold(state: Folding, event: Event): void {
       return unpause(state)
     case 'run.closing':
       unpause(state)
+      state.closing = true
       state.timers = Trie.empty()
-      state.outcome = event.cause === 'limit' ? { status: 'failed', error: event.error } : { status: 'cancelled', reason: event.reason ?? null }
+      state.outcome =
+        event.cause === 'limit' ? { status: 'failed', error: event.error } : { status: 'cancelled', reason: event.reason ?? null }
       return
     case 'run.decided':
       state.outcome = event.status === 'failed' ? { status: 'failed', error: event.error } : { status: 'succeeded', output: event.output }
@@ -154,7 +156,8 @@ function runStarted(state: Folding, event: Of<'run.started'>): void {
 }
 
 function runClaimed(state: Folding, { shape }: Of<'run.claimed'>): void {
-  if (state.held) for (const branch of state.turns.keys()) state.crashes = state.crashes.set(branch, (state.crashes.get(branch) ?? 0) + 1, state.edit)
+  if (state.held)
+    for (const branch of state.turns.keys()) state.crashes = state.crashes.set(branch, (state.crashes.get(branch) ?? 0) + 1, state.edit)
   state.held = true
   if (shape === undefined || state.run === null) return
   state.run = { ...state.run, shape }

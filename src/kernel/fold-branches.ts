@@ -73,7 +73,10 @@ function requestMessage(all: readonly Asked[]): TurnMessage {
     const { from, value } = only
     return value === undefined ? { kind: 'request', from } : { kind: 'request', from, value }
   }
-  return { kind: 'merged', requests: Object.freeze(all.map(({ from, value }) => Object.freeze(value === undefined ? { from } : { from, value }))) }
+  return {
+    kind: 'merged',
+    requests: Object.freeze(all.map(({ from, value }) => Object.freeze(value === undefined ? { from } : { from, value }))),
+  }
 }
 
 // ── branches ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -87,7 +90,8 @@ export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
     agent: event.to,
     scope: event.barrier,
     slots: [event.slot],
-    depth: parent === null ? 0 : parent.depth + 1,
+    // How many forks are around it: a detached branch begins anew.
+    depth: parent === null || barrier.kind === 'detached' ? 0 : parent.depth + 1,
     turn: 0,
     attempt: 1,
     rejections: 0,
@@ -143,7 +147,12 @@ export function branchHeld(state: Folding, event: Of<'branch.held'>): void {
   count(state, barrier, branch.agent, -1)
   regroup(state, barrier, event.node, (group) => group.set(branch.id, true))
   putBarrier(state, barrier)
-  putBranch(state, { ...branch, agent: event.node, requests: Object.freeze([askedBy(branch)]), standing: { status: 'held', node: event.node } })
+  putBranch(state, {
+    ...branch,
+    agent: event.node,
+    requests: Object.freeze([askedBy(branch)]),
+    standing: { status: 'held', node: event.node },
+  })
 }
 
 export function rendezvousFired(state: Folding, event: Of<'rendezvous.fired'>): void {
@@ -187,7 +196,8 @@ function remove(state: Folding, branch: Branch, slotOf: (first: boolean) => Sett
   putBarrier(state, barrier)
   dequeue(state, branch)
   dropWork(state, id)
-  if (barrier.kind === 'root' && state.gates.size > 0) countAtGates(state, branch.agent, barrier.slots.get(slots[0] ?? 0)?.status === 'arrived')
+  if (barrier.kind === 'root' && state.gates.size > 0)
+    countAtGates(state, branch.agent, barrier.slots.get(slots[0] ?? 0)?.status === 'arrived')
   if (standing.status === 'asking' && state.asks.has(standing.ask)) closeAsk(state, standing.ask, 'closed')
   if (standing.status === 'backing-off') state.timers = state.timers.delete(backoffTimer(id), state.edit)
   const attempt = state.turns.get(id)
@@ -203,7 +213,8 @@ function settledSlot(branch: Branch, event: Of<'branch.settled'>, first: boolean
       return { status: 'failed', branch: branch.id, first, by: branch.agent, error: event.error }
     case 'escaped': {
       const value = branch.action === null ? undefined : valueOf(branch.action)
-      const own = event.to === undefined ? [] : [{ for: event.to, by: branch.agent, branch: branch.id, ...(value !== undefined && { value }) }]
+      const own =
+        event.to === undefined ? [] : [{ for: event.to, by: branch.agent, branch: branch.id, ...(value !== undefined && { value }) }]
       return { status: 'escaped', branch: branch.id, first, carried: first ? [...branch.carried, ...own] : [] }
     }
     case 'arrived':
@@ -223,7 +234,8 @@ export function gatesOf(shape: ReturnType<typeof shapeOf>): Trie<Gate> {
 function countAtGates(state: Folding, step: string, succeeded: boolean): void {
   for (const id of state.run?.dependents[step] ?? []) {
     const gate = state.gates.get(id)
-    if (gate !== undefined) state.gates = state.gates.set(id, { pending: gate.pending - 1, succeeded: gate.succeeded + (succeeded ? 1 : 0) }, state.edit)
+    if (gate !== undefined)
+      state.gates = state.gates.set(id, { pending: gate.pending - 1, succeeded: gate.succeeded + (succeeded ? 1 : 0) }, state.edit)
   }
 }
 
@@ -266,7 +278,11 @@ export function barrierOpened(state: Folding, event: Of<'barrier.opened'>): void
   const branch = event.branch === undefined ? null : branchOf(state, event.branch)
   const waiting = event.kind === 'fork' && branch !== null ? branch.id : null
   if (branch !== null)
-    putBranch(state, { ...branch, forks: branch.forks + 1, ...(waiting !== null && { standing: { status: 'forked', barrier: event.barrier } }) })
+    putBranch(state, {
+      ...branch,
+      forks: branch.forks + 1,
+      ...(waiting !== null && { standing: { status: 'forked', barrier: event.barrier } }),
+    })
   putBarrier(state, {
     id: event.barrier,
     kind: event.kind,
@@ -329,7 +345,11 @@ export function barrierArrived(state: Folding, event: Of<'barrier.arrived'>): vo
   const first = branch === null || branch.slots[0] === slot
   const carried = branch !== null && first ? branch.carried : none
   const common = { status: 'arrived', branch: branch?.id ?? null, first, by, state: branch?.state, carried } as const
-  settle(barrier, slot, value === undefined ? common : { status: 'arrived', branch: common.branch, first, by, value, state: common.state, carried })
+  settle(
+    barrier,
+    slot,
+    value === undefined ? common : { status: 'arrived', branch: common.branch, first, by, value, state: common.state, carried },
+  )
   putBarrier(state, barrier)
 }
 
@@ -353,12 +373,23 @@ export function barrierReleased(state: Folding, event: Of<'barrier.released'>): 
 }
 
 /** The waiting branch goes on: with a turn that is shown the join, or past the barrier with what was left for those further out. */
-function goOn(state: Folding, barrier: Barrier, goes: Goes, ok: boolean, deciding: readonly number[] | null, merged: Branch['state']): void {
+function goOn(
+  state: Folding,
+  barrier: Barrier,
+  goes: Goes,
+  ok: boolean,
+  deciding: readonly number[] | null,
+  merged: Branch['state'],
+): void {
   dropBarrier(state, barrier.id)
   if (barrier.waiting === null || goes === 'fail') return
   const { here, outward } = contributions(barrier, deciding)
   const waiting = branchOf(state, barrier.waiting)
-  const branch: Branch = { ...waiting, carried: outward.length === 0 ? waiting.carried : [...waiting.carried, ...outward], state: merged ?? waiting.state }
+  const branch: Branch = {
+    ...waiting,
+    carried: outward.length === 0 ? waiting.carried : [...waiting.carried, ...outward],
+    state: merged ?? waiting.state,
+  }
   if (goes === 'escape') putBranch(state, branch)
   else nextTurn(state, branch, { kind: 'join', join: joinData(ok, reportedSlots(barrier, deciding), here) })
 }

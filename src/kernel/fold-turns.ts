@@ -112,7 +112,11 @@ export function recorded(state: Folding, { branch, key, name, delivered, at }: R
   const record = Object.freeze({ key, name, delivered, at, order: settled ? work.count : -1, ...how }) as ActivityRecord
   if (settled && work.records.get(key)?.status === 'sleeping') state.timers = state.timers.delete(sleepTimer(branch, key), state.edit)
   state.crashes = state.crashes.delete(branch, state.edit)
-  state.work = state.work.set(branch, { ...work, records: work.records.set(key, record), count: work.count + (settled ? 1 : 0) }, state.edit)
+  state.work = state.work.set(
+    branch,
+    { ...work, records: work.records.set(key, record), count: work.count + (settled ? 1 : 0) },
+    state.edit,
+  )
 }
 
 export function sleepStarted(state: Folding, event: Of<'sleep.started'>): void {
@@ -131,7 +135,8 @@ export function dropWork(state: Folding, branch: string): void {
 }
 
 function wakeAll(state: Folding, branch: string, work: TurnWork): void {
-  for (const record of work.records.values()) if (record.status === 'sleeping') state.timers = state.timers.delete(sleepTimer(branch, record.key), state.edit)
+  for (const record of work.records.values())
+    if (record.status === 'sleeping') state.timers = state.timers.delete(sleepTimer(branch, record.key), state.edit)
 }
 
 /** After a throw the next attempt keeps what succeeded, and knows what had been started and must not be repeated. */
@@ -160,8 +165,13 @@ export function askOpened(state: Folding, event: Of<'ask.opened'>): void {
   }
   const { timeoutMs, schema } = ask
   const expiresAt = timeoutMs === undefined ? null : ask.openedAt + timeoutMs
-  state.asks = state.asks.set(ask.id, { ...common, kind: 'question', question: ask.question, expiresAt, ...(schema !== undefined && { schema }) }, state.edit)
-  if (timeoutMs !== undefined) state.timers = state.timers.set(ask.id, { id: ask.id, kind: 'ask', due: clockAt(state as State, event.at) + timeoutMs }, state.edit)
+  state.asks = state.asks.set(
+    ask.id,
+    { ...common, kind: 'question', question: ask.question, expiresAt, ...(schema !== undefined && { schema }) },
+    state.edit,
+  )
+  if (timeoutMs !== undefined)
+    state.timers = state.timers.set(ask.id, { id: ask.id, kind: 'ask', due: clockAt(state as State, event.at) + timeoutMs }, state.edit)
 }
 
 export function closeAsk(state: Folding, id: string, how: 'answered' | 'expired' | 'closed'): void {
@@ -182,5 +192,9 @@ export function askExpired(state: Folding, event: Of<'ask.expired'>): void {
   const ask = state.asks.get(event.askId)
   closeAsk(state, event.askId, 'expired')
   if (event.final) return
-  nextTurn(state, branchOf(state, event.branch), { kind: 'expired', askId: event.askId, question: ask?.kind === 'question' ? ask.question : null })
+  nextTurn(state, branchOf(state, event.branch), {
+    kind: 'expired',
+    askId: event.askId,
+    question: ask?.kind === 'question' ? ask.question : null,
+  })
 }

@@ -42,6 +42,7 @@ export function copyState(state: State): Folding {
     held: state.held,
     crashes: state.crashes,
     gates: state.gates,
+    closing: state.closing,
     outcome: state.outcome,
   }
 }

@@ -44,6 +44,7 @@ export function recounted(before: State): State {
     const counted: Barrier = { ...barrier, reach: joins.length === 0 ? '' : key, approaching, groups }
     barriers = barriers.set(barrier.id, counted)
   }
-  const run = before.run === null ? null : { ...before.run, targets: targetsIn(before.run.shape), dependents: dependentsOf(before.run.shape) }
+  const run =
+    before.run === null ? null : { ...before.run, targets: targetsIn(before.run.shape), dependents: dependentsOf(before.run.shape) }
   return { ...before, run, barriers, reaches: joins.length === 0 ? Trie.empty() : reaches }
 }

@@ -49,6 +49,8 @@ export interface State {
   readonly crashes: Trie<number>
   /** Of a graph: what each gate has seen settle so far. */
   readonly gates: Trie<Gate>
+  /** Everything of it was closed, by a cancel or a limit: nothing changes how it ends. */
+  readonly closing: boolean
   /** How the run will end once nothing of it is still running. */
   readonly outcome: Outcome | null
 }
@@ -275,6 +277,7 @@ export const newState: State = Object.freeze({
   held: false,
   crashes: Trie.empty<number>(),
   gates: Trie.empty<Gate>(),
+  closing: false,
   outcome: null,
 })
 

@@ -1,5 +1,19 @@
-import type { Append, EventRow, Executable, ListFilter, Mark, MarkRow, Put, RunRow, Snapshot, Store, StoredRecord, Verdict } from '../engine/store.js'
+import type {
+  Append,
+  EventRow,
+  Executable,
+  ListFilter,
+  Mark,
+  MarkRow,
+  Put,
+  RunRow,
+  Snapshot,
+  Store,
+  StoredRecord,
+  Verdict,
+} from '../engine/store.js'
 import { isAppend } from '../engine/store.js'
+import { checkNames } from './names.js'
 
 interface Kept {
   row: RunRow
@@ -7,7 +21,20 @@ interface Kept {
   snapshot: Snapshot | null
   readonly rows: EventRow[]
   readonly marks: Map<string, Mark>
-  readonly records: string[]
+  readonly blobs: Set<string>
+}
+
+/** `run`: what it belongs to. */
+interface KeptRecord extends StoredRecord {
+  readonly kind: string
+  readonly key: string
+  readonly run: string | null
+}
+
+/** `runs`: how many refer to it. */
+interface KeptBlob {
+  readonly body: string
+  runs: number
 }
 
 interface Worker {
@@ -27,8 +54,8 @@ const keyOf = (kind: string, key: string): string => JSON.stringify([kind, key])
  */
 export function memoryStore(): Store {
   const runs = new Map<string, Kept>()
-  const records = new Map<string, StoredRecord & { readonly kind: string; readonly key: string }>()
-  const blobs = new Map<string, string>()
+  const records = new Map<string, KeptRecord>()
+  const blobs = new Map<string, KeptBlob>()
   const workers = new Map<number, Worker>()
   const wakers = new Set<() => void>()
   let joined = 0
@@ -37,13 +64,15 @@ export function memoryStore(): Store {
 
   function conflictOf(put: Put): Verdict | null {
     const found = records.get(keyOf(put.kind, put.key)) ?? null
-    return (found?.revision ?? 0) === put.expect ? null : { ok: false, why: 'record', found: found && { revision: found.revision, body: found.body } }
+    return (found?.revision ?? 0) === put.expect
+      ? null
+      : { ok: false, why: 'record', found: found && { revision: found.revision, body: found.body } }
   }
 
   function applyPut(put: Put, of?: Kept): void {
     const { kind, key, body, wakeMarked } = put
-    records.set(keyOf(kind, key), { kind, key, body, revision: put.expect + 1 })
-    of?.records.push(keyOf(kind, key))
+    const run = of?.row.id ?? records.get(keyOf(kind, key))?.run ?? null
+    records.set(keyOf(kind, key), { kind, key, body, revision: put.expect + 1, run })
     if (wakeMarked === undefined) return
     for (const kept of runs.values()) {
       if (!kept.marks.has(keyOf(wakeMarked.kind, wakeMarked.key))) continue
@@ -76,8 +105,21 @@ export function memoryStore(): Store {
 
   function create(item: Append): Kept {
     const { definition, version, tags } = item.create ?? { definition: '', version: '', tags: {} }
-    const row = { order: ++created, id: item.run, definition, version, tags, status: 'running', waits: [], head: 0, epoch: 0, worker: null, startedAt: item.at, endedAt: null }
-    const kept: Kept = { row, wake: null, snapshot: null, rows: [], marks: new Map(), records: [] }
+    const row = {
+      order: ++created,
+      id: item.run,
+      definition,
+      version,
+      tags,
+      status: 'running',
+      waits: [],
+      head: 0,
+      epoch: 0,
+      worker: null,
+      startedAt: item.at,
+      endedAt: null,
+    }
+    const kept: Kept = { row, wake: null, snapshot: null, rows: [], marks: new Map(), blobs: new Set() }
     runs.set(item.run, kept)
     return kept
   }
@@ -93,16 +135,41 @@ export function memoryStore(): Store {
       waits: item.waits ?? row.waits,
       endedAt: item.ended ? item.at : row.endedAt,
       epoch: item.own === 'take' ? row.epoch + 1 : row.epoch,
-      worker: item.own === 'take' ? item.by : item.own === 'release' || item.ended ? null : row.worker,
+      worker: ownerAfter(row, item),
     }
     if (item.wake !== undefined) kept.wake = item.wake
+    if (item.own === 'take' && !workers.has(item.by)) kept.wake = item.at
     if (item.snapshot !== undefined) kept.snapshot = item.snapshot
     for (const mark of item.marks ?? []) {
       if (mark.body === null) kept.marks.delete(keyOf(mark.kind, mark.key))
       else kept.marks.set(keyOf(mark.kind, mark.key), mark)
     }
     for (const put of item.puts ?? []) applyPut(put, kept)
-    for (const { hash, body } of item.blobs ?? []) blobs.set(hash, body)
+    for (const { hash, body } of item.blobs ?? []) refer(kept, hash, body)
+  }
+
+  /** A worker that was fenced can take nothing: what it would take is due at once. */
+  function ownerAfter(row: RunRow, item: Append): number | null {
+    if (item.ended || item.own === 'release') return null
+    if (item.own !== 'take') return row.worker
+    return workers.has(item.by) ? item.by : null
+  }
+
+  function refer(kept: Kept, hash: string, body: string): void {
+    const blob = blobs.get(hash) ?? { body, runs: 0 }
+    blobs.set(hash, blob)
+    if (!kept.blobs.has(hash)) blob.runs++
+    kept.blobs.add(hash)
+  }
+
+  /** Deletes a run with all that belongs to it, and the blobs that nobody refers to any more. */
+  function drop(id: string, kept: Kept): void {
+    runs.delete(id)
+    for (const [key, { run }] of records) if (run === id) records.delete(key)
+    for (const hash of kept.blobs) {
+      const blob = blobs.get(hash)
+      if (blob !== undefined && --blob.runs === 0) blobs.delete(hash)
+    }
   }
 
   function free(worker: number, at: number): number {
@@ -126,7 +193,9 @@ export function memoryStore(): Store {
   }
 
   const claimable = ({ row }: Kept, definitions: readonly Executable[]): boolean =>
-    row.worker === null && row.endedAt === null && definitions.some(({ name, versions }) => name === row.definition && versions.includes(row.version))
+    row.worker === null &&
+    row.endedAt === null &&
+    definitions.some(({ name, versions }) => name === row.definition && versions.includes(row.version))
 
   return Object.freeze<Store>({
     promises: Object.freeze({ durable: 'none', reach: 'process', maxValue: 16 * 2 ** 20 }),
@@ -153,9 +222,12 @@ export function memoryStore(): Store {
     claim: async ({ worker, definitions, now, limit }) => {
       const rows: RunRow[] = []
       let nextWake: number | null = null
-      for (const kept of runs.values()) {
-        if (!claimable(kept, definitions) || kept.wake === null) continue
-        if (kept.wake > now || rows.length >= limit) nextWake = Math.min(nextWake ?? kept.wake, kept.wake)
+      const waiting = [...runs.values()].flatMap((kept) =>
+        claimable(kept, definitions) && kept.wake !== null ? [{ kept, wake: kept.wake }] : [],
+      )
+      for (const { kept, wake } of waiting.sort((a, b) => a.wake - b.wake)) {
+        // A worker that was fenced is given nothing: nobody would ever take it back.
+        if (wake > now || rows.length >= limit || !workers.has(worker)) nextWake ??= wake
         else {
           kept.row = { ...kept.row, worker, epoch: kept.row.epoch + 1 }
           rows.push(kept.row)
@@ -165,6 +237,7 @@ export function memoryStore(): Store {
       return { rows, nextWake }
     },
     commit: async (batch) => {
+      checkNames(batch)
       const verdicts = batch.map((item): Verdict => {
         if (isAppend(item)) return append(item)
         const conflict = conflictOf(item)
@@ -191,7 +264,9 @@ export function memoryStore(): Store {
     },
     marks: async ({ kind, run }) => {
       const among = run === undefined ? [...runs.entries()] : [...runs.entries()].filter(([id]) => id === run)
-      return among.flatMap(([id, kept]) => [...kept.marks.values()].filter((mark) => mark.kind === kind).map((mark): MarkRow => ({ ...mark, run: id })))
+      return among.flatMap(([id, kept]) =>
+        [...kept.marks.values()].filter((mark) => mark.kind === kind).map((mark): MarkRow => ({ ...mark, run: id })),
+      )
     },
     record: async (kind, key) => {
       const found = records.get(keyOf(kind, key))
@@ -202,7 +277,7 @@ export function memoryStore(): Store {
         .filter((record) => record.kind === kind)
         .map(({ key, revision, body }) => ({ key, revision, body }))
         .sort((a, b) => (a.key < b.key ? -1 : 1)),
-    blob: async (hash) => blobs.get(hash) ?? null,
+    blob: async (hash) => blobs.get(hash)?.body ?? null,
     moved: (worker) => {
       const self = workers.get(worker)
       if (self === undefined) return true
@@ -221,11 +296,12 @@ export function memoryStore(): Store {
       return () => wakers.delete(wake)
     },
     gc: async ({ endedBefore, limit }) => {
-      const old = [...runs].filter(([, { row }]) => row.endedAt !== null && row.endedAt < endedBefore).slice(0, limit)
-      for (const [id, kept] of old) {
-        for (const key of kept.records) records.delete(key)
-        runs.delete(id)
-      }
+      const old = [...runs]
+        .filter(([, { row }]) => row.endedAt !== null && row.endedAt < endedBefore)
+        .sort(byEnd)
+        .slice(0, limit)
+      for (const [id, kept] of old) drop(id, kept)
+      if (old.length > 0) committed(null)
       return old.length
     },
     close: async () => {},
@@ -243,6 +319,8 @@ function firstAfter(rows: readonly EventRow[], after: number): number {
   }
   return low
 }
+
+const byEnd = ([, a]: readonly [string, Kept], [, b]: readonly [string, Kept]): number => (a.row.endedAt ?? 0) - (b.row.endedAt ?? 0)
 
 function matches(row: RunRow, filter: ListFilter): boolean {
   return (

@@ -1,1 +1,2 @@
+export { type CheckStoreOptions, checkStore } from './check-store.js'
 export { virtualClock } from './virtual-clock.js'

@@ -49,7 +49,7 @@ function everyPlace(visit: (node: Node) => void): void {
 }
 
 /** Nothing is left to steer: the run is over, or only waits for attempts that were aborted. */
-const isDecided = (state: State): boolean => isOver(state) || (state.outcome !== null && state.branches.size === 0)
+const isDecided = (state: State): boolean => isOver(state) || state.closing
 
 const timerOf = (state: State, kind: Timer['kind']): Timer => {
   const found = [...state.timers.values()].find((timer) => timer.kind === kind)

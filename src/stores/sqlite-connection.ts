@@ -1,0 +1,116 @@
+import type { Database, SqlValue, Statement } from './sqlite-driver.js'
+import { storeClosed } from './sqlite-failure.js'
+import { patiently } from './sqlite-patience.js'
+
+/**
+ * One open file.
+ *
+ * 1. The database object is held for as long as its statements: they do not keep it alive themselves.
+ * 2. No statement is left half-way: rows are read to the end, never iterated, or the log could not be cut back.
+ * 3. After a transaction that failed none is open.
+ * 4. Writes happen in the order in which they were asked for, also when the file was locked meanwhile.
+ */
+export class Connection {
+  readonly path: string
+  readonly #db: Database
+  readonly #writeMs: number
+  readonly #prepared = new Map<string, Statement>()
+  #held = 0
+  #last: Promise<unknown> = Promise.resolve()
+  #closed = false
+
+  constructor(db: Database, path: string, writeMs: number) {
+    this.#db = db
+    this.path = path
+    this.#writeMs = writeMs
+  }
+
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  exec(sql: string): void {
+    this.#db.exec(sql)
+  }
+
+  run(sql: string, ...values: readonly SqlValue[]): { readonly changes: number; readonly rowid: number } {
+    const { changes, lastInsertRowid } = this.#statement(sql).run(...values)
+    return { changes: Number(changes), rowid: Number(lastInsertRowid) }
+  }
+
+  get<Row>(sql: string, ...values: readonly SqlValue[]): Row | undefined {
+    return this.#statement(sql).get(...values) as Row | undefined
+  }
+
+  all<Row>(sql: string, ...values: readonly SqlValue[]): Row[] {
+    return this.#statement(sql).all(...values) as Row[]
+  }
+
+  /** Reads, all from one moment. */
+  read<T>(work: () => T): Promise<T> {
+    return patiently(() => this.#transaction('begin', work), this.path, this.#writeMs)
+  }
+
+  /** Writes all or nothing: now if nobody else writes, else as soon as they have done. `committed` follows before anybody can look. */
+  write<T>(work: () => T, committed: (result: T) => void = () => {}): Promise<T> {
+    const once = (): T => {
+      const result = this.#transaction('begin immediate', work)
+      committed(result)
+      return result
+    }
+    const attempt = (since: number): Promise<T> => patiently(once, this.path, this.#writeMs, since)
+    const since = performance.now()
+    const turn = this.#held === 0 ? attempt(since) : this.#last.then(() => attempt(since))
+    this.#held++
+    this.#last = turn.then(
+      () => this.#held--,
+      () => this.#held--,
+    )
+    return turn
+  }
+
+  close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#prepared.clear()
+    try {
+      // One of the drivers lets go of the file only when its statements are collected, so that the log would stay: who then copies
+      // the file alone would lose what is newest.
+      this.#db.exec('pragma wal_checkpoint(truncate)')
+    } catch {
+      // Somebody else is at work; the last to close does it.
+    }
+    this.#db.close()
+  }
+
+  #transaction<T>(begin: 'begin' | 'begin immediate', work: () => T): T {
+    this.run(begin)
+    try {
+      const result = work()
+      this.run('commit')
+      return result
+    } catch (error) {
+      this.#rollback()
+      throw error
+    }
+  }
+
+  #rollback(): void {
+    // A full disk has already rolled back by itself.
+    if (this.#closed || this.#db.isTransaction === false) return
+    try {
+      this.run('rollback')
+    } catch {
+      // There was none: the error that led here says more.
+    }
+  }
+
+  #statement(sql: string): Statement {
+    if (this.#closed) throw storeClosed(this.path)
+    const known = this.#prepared.get(sql)
+    if (known !== undefined) return known
+    const made = this.#db.prepare(sql)
+    this.#prepared.set(sql, made)
+    return made
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * Every statement that is always the same. Each finds its rows by an index; a test looks at their plans. Parameters have no numbers: the
+ * oldest Node with SQLite can't bind those.
+ */
+export const sql = {
+  // Workers
+  join: 'insert into worker (nonce, beat, pid) values (?, 0, ?)',
+  workers: 'select id, beat from worker',
+  isWorker: 'select 1 from worker where id = ?',
+  beat: 'update worker set beat = beat + 1 where id = ?',
+  leave: 'delete from worker where id = ?',
+  fence: 'delete from worker where id = ? and beat = ?',
+  free: 'update run set worker = null, wake = ? where worker = ?',
+  silence: 'delete from bell where worker = ?',
+
+  // Who has which run
+  due: `
+    select rid, wake from run
+    where definition = ? and version = ? and worker is null and ended is null and wake is not null and wake <= ?
+    order by wake limit ?`,
+  nextWake: `
+    select min(wake) as wake from run
+    where definition = ? and version = ? and worker is null and ended is null and wake is not null`,
+  claim: 'update run set worker = ?, epoch = epoch + 1 where rid = ?',
+  owned: 'select id, epoch from run where worker = ?',
+  ring: 'insert or ignore into bell (worker, rid) values (?, ?)',
+  isRung: 'select 1 from bell where worker = ? limit 1',
+  rung: 'select run.id from bell cross join run on run.rid = bell.rid where bell.worker = ?',
+
+  // Appends
+  standing: 'select rid, head, epoch, worker from run where id = ?',
+  create: `
+    insert into run (id, definition, version, tags, status, waits, head, epoch, worker, wake, started, ended)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  head: 'update run set head = ? where rid = ?',
+  event: 'insert into event (rid, seq, n, at, body) values (?, ?, ?, ?, ?)',
+  tag: 'insert into tag (key, value, rid) values (?, ?, ?)',
+  mark: 'insert into mark (rid, kind, key, body) values (?, ?, ?, ?) on conflict (rid, kind, key) do update set body = excluded.body',
+  unmark: 'delete from mark where rid = ? and kind = ? and key = ?',
+  snapshot: 'insert or replace into snapshot (rid, seq, version, body) values (?, ?, ?, ?)',
+  blobIn: 'insert or ignore into blob (hash, body) values (?, ?)',
+  blobRef: 'insert or ignore into blob_ref (rid, hash) values (?, ?)',
+
+  // Records
+  record: 'select revision, body from record where kind = ? and key = ?',
+  put: `
+    insert into record (kind, key, revision, body, rid) values (?, ?, ?, ?, ?)
+    on conflict (kind, key) do update set revision = excluded.revision, body = excluded.body, rid = coalesce(excluded.rid, rid)`,
+  wakeMarked: 'update run set wake = ? where rid in (select rid from mark where kind = ? and key = ?)',
+  ringMarked: `
+    insert or ignore into bell (worker, rid)
+    select run.worker, run.rid from mark cross join run on run.rid = mark.rid where mark.kind = ? and mark.key = ? and run.worker is not null`,
+
+  // Reading
+  run: 'select rid, id, definition, version, tags, status, waits, head, epoch, worker, started, ended from run where id = ?',
+  runOf: 'select rid, id, definition, version, tags, status, waits, head, epoch, worker, started, ended from run where rid = ?',
+  newestSnapshot: 'select seq, version, body from snapshot where rid = ?',
+  // A row may begin before the event that is asked for and still hold it.
+  events: `
+    select seq, n, body from event
+    where rid = ? and seq >= coalesce((select max(seq) from event where rid = ? and seq <= ? + 1), 0) and seq + n - 1 > ?
+    order by seq limit ?`,
+  marks:
+    'select run.id as run, mark.key, mark.body from mark cross join run on run.rid = mark.rid where mark.kind = ? order by mark.rid, mark.rowid',
+  marksOf: `
+    select run.id as run, mark.key, mark.body from run cross join mark on mark.rid = run.rid
+    where run.id = ? and mark.kind = ? order by mark.rowid`,
+  records: 'select key, revision, body from record where kind = ?',
+  blob: 'select body from blob where hash = ?',
+
+  // What is kept no longer
+  ended: 'select rid, tags from run where ended is not null and ended < ? order by ended limit ?',
+  refsOf: 'select hash from blob_ref where rid = ?',
+  dropRefs: 'delete from blob_ref where rid = ?',
+  dropBlob: 'delete from blob where hash = ? and not exists (select 1 from blob_ref where blob_ref.hash = blob.hash)',
+  dropEvents: 'delete from event where rid = ?',
+  dropSnapshot: 'delete from snapshot where rid = ?',
+  dropMarks: 'delete from mark where rid = ?',
+  dropTag: 'delete from tag where key = ? and value = ? and rid = ?',
+  dropRecords: 'delete from record where rid = ?',
+  dropRun: 'delete from run where rid = ?',
+
+  version: 'pragma data_version',
+} as const

@@ -1,0 +1,255 @@
+import type { Append, Executable, Loaded, LoadOptions, Put, RunRow, Snapshot, Store } from '../engine/store.js'
+import { isAppend } from '../engine/store.js'
+import { checkNames } from './names.js'
+import { restored } from './sqlite-body.js'
+import { Changes } from './sqlite-changes.js'
+import { commitItem } from './sqlite-commit.js'
+import type { Connection } from './sqlite-connection.js'
+import type { Driver, SqlValue } from './sqlite-driver.js'
+import { loadDriver } from './sqlite-driver.js'
+import type { StoredRun } from './sqlite-list.js'
+import { limitOf, listRuns, runRow } from './sqlite-list.js'
+import { WorkerLocks } from './sqlite-lock.js'
+import type { OpenFile } from './sqlite-open.js'
+import { openConnection } from './sqlite-open.js'
+import { sql } from './sqlite-statements.js'
+
+export interface SqliteOptions extends OpenFile {
+  /** How many bytes one value may have; 16 MB if it is not said. */
+  readonly maxValue?: number
+}
+
+/** A store in one file of this machine, which any number of its processes may share. */
+export async function sqliteStore(path: string, options: SqliteOptions): Promise<Store> {
+  const connection = await openConnection(path, options)
+  return storeOver(connection, await loadDriver(), options)
+}
+
+/**
+ * The store over an open file.
+ *
+ * 1. A transaction begins and ends between two awaits: nobody in this process sees it open.
+ * 2. What only reads takes no write lock; what may write looks first whether there is anything to write.
+ */
+export function storeOver(connection: Connection, driver: Driver, { durability, maxValue = 16 * 2 ** 20 }: SqliteOptions): Store {
+  const locks = new WorkerLocks(driver, connection.path)
+  const changes = new Changes(connection)
+
+  return Object.freeze<Store>({
+    promises: Object.freeze({ durable: durability, reach: 'machine', maxValue }),
+    join: async ({ nonce }) => {
+      const held = new Set<number>()
+      try {
+        return await connection.write(
+          () => join(connection, locks, nonce, held),
+          (worker) => {
+            changes.joined(worker)
+            changes.committed(worker)
+          },
+        )
+      } catch (error) {
+        for (const worker of held) locks.release(worker)
+        throw error
+      }
+    },
+    leave: async (worker, at) => {
+      await connection.write(
+        () => {
+          connection.run(sql.leave, worker)
+          free(connection, worker, at)
+        },
+        () => {
+          changes.left(worker)
+          changes.committed(null)
+        },
+      )
+      locks.remove(worker)
+    },
+    beat: async (worker) => {
+      const all = await connection.write(() => {
+        connection.run(sql.beat, worker)
+        return connection.all<{ id: number; beat: number }>(sql.workers)
+      })
+      const peers = all.filter(({ id }) => id !== worker)
+      locks.lookOnlyAt(new Set(peers.map(({ id }) => id)))
+      return peers.map(({ id, beat }) => ({ worker: id, beat, gone: locks.isGone(id) }))
+    },
+    fence: async ({ worker, beat }, at) => {
+      const freed = await connection.write(
+        () => (connection.run(sql.fence, worker, beat).changes === 0 ? null : free(connection, worker, at)),
+        (count) => {
+          if (count !== null) changes.committed(null)
+        },
+      )
+      if (freed === null) return 0
+      locks.remove(worker)
+      return freed
+    },
+    claim: async ({ worker, definitions, now, limit }) => {
+      const due = await connection.read(() => dueRuns(connection, definitions, now, 1))
+      const claimed = (): Promise<readonly RunRow[]> =>
+        connection.write(
+          () => claim(connection, worker, dueRuns(connection, definitions, now, limit)),
+          (rows) => {
+            if (rows.length > 0) changes.committed(worker)
+          },
+        )
+      const rows = due.length === 0 ? [] : await claimed()
+      return { rows, nextWake: await connection.read(() => nextWake(connection, definitions)) }
+    },
+    commit: async (batch) => {
+      checkNames(batch)
+      return connection.write(
+        () => batch.map((item) => commitItem(connection, item)),
+        () => changes.committed(committerOf(batch)),
+      )
+    },
+    load: (run, options) => connection.read(() => load(connection, run, options ?? {})),
+    list: (filter) => connection.read(() => listRuns(connection, filter)),
+    marks: ({ kind, run }) =>
+      connection.read(() => {
+        const found = run === undefined ? connection.all<FoundMark>(sql.marks, kind) : connection.all<FoundMark>(sql.marksOf, run, kind)
+        return found.map((mark) => ({ run: mark.run, kind, key: mark.key, body: restored(mark.body) }))
+      }),
+    record: (kind, key) =>
+      connection.read(() => {
+        const found = connection.get<{ revision: number; body: SqlValue }>(sql.record, kind, key)
+        return found === undefined ? null : { revision: found.revision, body: restored(found.body) }
+      }),
+    records: (kind) =>
+      connection.read(() =>
+        connection
+          .all<{ key: string; revision: number; body: SqlValue }>(sql.records, kind)
+          .map(({ key, revision, body }) => ({ key, revision, body: restored(body) }))
+          .sort((a, b) => (a.key < b.key ? -1 : 1)),
+      ),
+    blob: (hash) =>
+      connection.read(() => {
+        const found = connection.get<{ body: SqlValue }>(sql.blob, hash)
+        return found === undefined ? null : restored(found.body)
+      }),
+    moved: (worker) => changes.moved(worker),
+    mine: async (worker) => {
+      const [owned, isRung] = await connection.read(() => [ownedBy(connection, worker), connection.get(sql.isRung, worker) !== undefined])
+      if (!isRung) return { owned, rung: [] }
+      return connection.write(() => {
+        const rung = connection.all<{ id: string }>(sql.rung, worker).map(({ id }) => id)
+        connection.run(sql.silence, worker)
+        return { owned: ownedBy(connection, worker), rung }
+      })
+    },
+    onMoved: (wake) => changes.onMoved(wake),
+    gc: async ({ endedBefore, limit }) => {
+      const none = await connection.read(() => connection.get(sql.ended, endedBefore, 1) === undefined)
+      if (none) return 0
+      return connection.write(
+        () => {
+          const old = connection.all<Ended>(sql.ended, endedBefore, limitOf(limit))
+          for (const run of old) drop(connection, run)
+          return old.length
+        },
+        () => changes.committed(null),
+      )
+    },
+    close: async () => {
+      changes.close()
+      locks.close()
+      connection.close()
+    },
+  })
+}
+
+interface Due {
+  readonly rid: number
+  readonly wake: number
+}
+
+interface Ended {
+  readonly rid: number
+  readonly tags: string
+}
+
+interface FoundMark {
+  readonly run: string
+  readonly key: string
+  readonly body: SqlValue
+}
+
+/** `held`: whose lock is held although it may come to nothing. */
+function join(connection: Connection, locks: WorkerLocks, nonce: string, held: Set<number>): number {
+  const { rowid: worker } = connection.run(sql.join, nonce, process.pid)
+  locks.removeOthers(new Set(connection.all<{ id: number }>(sql.workers).map(({ id }) => id)))
+  locks.hold(worker)
+  held.add(worker)
+  return worker
+}
+
+function free(connection: Connection, worker: number, at: number): number {
+  connection.run(sql.silence, worker)
+  return connection.run(sql.free, at, worker).changes
+}
+
+/** The earliest first, whatever their definition. */
+function dueRuns(connection: Connection, definitions: readonly Executable[], now: number, limit: number): readonly Due[] {
+  return versionsOf(definitions)
+    .flatMap(([name, version]) => connection.all<Due>(sql.due, name, version, now, limitOf(limit)))
+    .sort((a, b) => a.wake - b.wake || a.rid - b.rid)
+    .slice(0, limit)
+}
+
+/** A worker that was fenced is given nothing: nobody would ever take it back. */
+function claim(connection: Connection, worker: number, due: readonly Due[]): readonly RunRow[] {
+  if (connection.get(sql.isWorker, worker) === undefined) return []
+  return due.flatMap(({ rid }) => {
+    connection.run(sql.claim, worker, rid)
+    const run = connection.get<StoredRun>(sql.runOf, rid)
+    return run === undefined ? [] : [runRow(run)]
+  })
+}
+
+function nextWake(connection: Connection, definitions: readonly Executable[]): number | null {
+  const wakes = versionsOf(definitions).flatMap(
+    ([name, version]) => connection.get<{ wake: number | null }>(sql.nextWake, name, version)?.wake ?? [],
+  )
+  return wakes.length === 0 ? null : Math.min(...wakes)
+}
+
+/** Each name with each version, once. */
+function versionsOf(definitions: readonly Executable[]): readonly (readonly [name: string, version: string])[] {
+  const known = new Map<string, Set<string>>()
+  for (const { name, versions } of definitions) known.set(name, new Set([...(known.get(name) ?? []), ...versions]))
+  return [...known].flatMap(([name, versions]) => [...versions].map((version) => [name, version] as const))
+}
+
+function ownedBy(connection: Connection, worker: number): ReadonlyMap<string, number> {
+  return new Map(connection.all<{ id: string; epoch: number }>(sql.owned, worker).map(({ id, epoch }) => [id, epoch]))
+}
+
+/** Who commits, if it is one: only then is it known that nobody else has. */
+function committerOf(batch: readonly (Append | Put)[]): number | null {
+  const [first, ...others] = batch.filter(isAppend)
+  return first !== undefined && others.every(({ by }) => by === first.by) ? first.by : null
+}
+
+function load(
+  connection: Connection,
+  id: string,
+  { after = 0, limit = Number.POSITIVE_INFINITY, snapshot = false }: LoadOptions,
+): Loaded | null {
+  const run = connection.get<StoredRun>(sql.run, id)
+  if (run === undefined) return null
+  const newest = snapshot ? (connection.get<{ seq: number; version: string; body: SqlValue }>(sql.newestSnapshot, run.rid) ?? null) : null
+  const from = newest === null ? after : Math.max(after, newest.seq)
+  const rows = connection.all<{ seq: number; n: number; body: SqlValue }>(sql.events, run.rid, run.rid, from, from, limitOf(limit))
+  const taken: Snapshot | null = newest && { seq: newest.seq, version: newest.version, body: restored(newest.body) }
+  return { row: runRow(run), rows: rows.map(({ seq, n, body }) => ({ seq, n, body: restored(body) })), snapshot: taken }
+}
+
+/** Deletes a run with all that belongs to it, and the blobs that nobody refers to any more. */
+function drop(connection: Connection, { rid, tags }: Ended): void {
+  const hashes = connection.all<{ hash: string }>(sql.refsOf, rid)
+  connection.run(sql.dropRefs, rid)
+  for (const { hash } of hashes) connection.run(sql.dropBlob, hash)
+  for (const [key, value] of Object.entries(JSON.parse(tags) as Record<string, string>)) connection.run(sql.dropTag, key, value, rid)
+  for (const statement of [sql.dropEvents, sql.dropSnapshot, sql.dropMarks, sql.dropRecords, sql.dropRun]) connection.run(statement, rid)
+}
