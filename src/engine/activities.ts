@@ -63,7 +63,9 @@ export class Activities {
   /** The keys of the sleeps that are slept now. */
   readonly #sleeps = new Set<string>()
   readonly #running = new Set<Promise<void>>()
-  readonly #abort = new AbortController()
+  /** Of the steps that have asked for their signal. */
+  readonly #controllers = new Set<AbortController>()
+  #aborted: { readonly reason: unknown } | null = null
   #delivered = 0
   #sleeping = 0
   #pumping = false
@@ -83,6 +85,12 @@ export class Activities {
   /** The time of the last delivered event. */
   get now(): number {
     return this.#lastAt
+  }
+
+  /** Whether a step of this name will be given back before any other: it was the first of this attempt, or an earlier attempt has it. */
+  beginsWith(name: string): boolean {
+    if (this.#replayed > 0) return this.#results[0]?.name === name
+    return this.#earlier.get(`${name}#0`)?.status === 'completed'
   }
 
   get delivered(): number {
@@ -118,8 +126,9 @@ export class Activities {
   }
 
   abort(reason: unknown): void {
-    if (this.#abort.signal.aborted) return
-    this.#abort.abort(reason)
+    if (this.#aborted !== null) return
+    this.#aborted = { reason }
+    for (const controller of this.#controllers) controller.abort(reason)
     for (const call of this.#calls.values()) call.reject(reason)
     this.#calls.clear()
     this.#waiting.length = 0
@@ -127,11 +136,11 @@ export class Activities {
 
   /** The body has ended: what it started and did not wait for is aborted and awaited. Throws if it left records unasked for. */
   async end(): Promise<void> {
-    const unasked = this.#delivered < this.#replayed && !this.#abort.signal.aborted
+    const unasked = this.#delivered < this.#replayed && this.#aborted === null
     // Whoever keeps the turn beyond its end can start nothing more with it.
     this.abort(new Error('the turn has ended'))
     while (this.#running.size > 0) await Promise.allSettled(this.#running)
-    if (unasked) throw this.#unasked()
+    if (unasked) throw nondeterministic(this.#unasked('the turn ended'))
   }
 
   #keyOf(name: string, explicit: string | undefined): string {
@@ -155,7 +164,7 @@ export class Activities {
 
   #call(key: string, name: string, start: () => void): Promise<unknown> {
     const promise = new Promise<unknown>((resolve, reject) => {
-      if (this.#abort.signal.aborted) return reject(this.#abort.signal.reason)
+      if (this.#aborted !== null) return reject(this.#aborted.reason)
       const call: Call = { key, name, delivered: this.#delivered, resolve, reject, start }
       const problem = this.#differs(call)
       if (problem !== null) return this.#break(problem, reject)
@@ -188,28 +197,25 @@ export class Activities {
     this.#port.onBroken(error)
   }
 
-  #unasked(): Error {
-    const next = this.#results[this.#delivered]
-    return nondeterministic(`the step '${next?.key}' is recorded and was not called for`)
+  #unasked(instead: string): string {
+    return `the step '${this.#results[this.#delivered]?.key}' is recorded and was not called for; instead, ${instead}`
   }
 
   #pump(): void {
-    if (this.#pumping || this.#abort.signal.aborted) return
+    if (this.#pumping || this.#aborted !== null) return
     const next = this.#results[this.#delivered]
     if (next !== undefined && this.#calls.has(next.key)) return this.#later(() => this.#deliver(next))
     if (this.#delivered >= this.#replayed) return this.#startWaiting()
     // A record's turn has come, nobody has called for it, and somebody waits for what comes after it.
-    if (this.#waiting.length > 0)
-      this.#later(() =>
-        ++this.#idle > 2 ? this.#break(`${this.#unasked().message}; instead, '${this.#waiting[0]?.key}' was called`) : undefined,
-      )
+    const [other] = this.#calls.keys()
+    if (other !== undefined) this.#later(() => (++this.#idle > 2 ? this.#break(this.#unasked(`'${other}' was called`)) : undefined))
   }
 
   #later(what: () => void): void {
     this.#pumping = true
     setImmediate(() => {
       this.#pumping = false
-      if (!this.#abort.signal.aborted) what()
+      if (this.#aborted === null) what()
       this.#pump()
     })
   }
@@ -249,7 +255,7 @@ export class Activities {
   #execute(key: string, name: string, run: (ctx: ActivityContext) => Maybe<unknown>, options: StepOptions): void {
     const speaker = this.#speakerOf(key)
     const work = this.#outcome(speaker, name, run, options).then(async (command) => {
-      if (command !== null && !this.#abort.signal.aborted) await this.#record(command)
+      if (command !== null && this.#aborted === null) await this.#record(command)
     })
     const settled = work.catch((error: unknown) => this.#port.onBroken(error instanceof Error ? error : new Error(String(error))))
     this.#running.add(settled)
@@ -273,13 +279,14 @@ export class Activities {
     const retry = { attempts: 1, backoffMs: 0, factor: 2, maxBackoffMs: 30_000, ...options.retry }
     for (let attempt = 1; ; attempt++) {
       // It may have been aborted while its start was recorded, or while it waited for its next attempt.
-      if (this.#abort.signal.aborted) return null
+      if (this.#aborted !== null) return null
       const result = await this.#attempt(speaker, name, run, options, attempt)
       if (!('error' in result)) return { type: 'activity.complete', ...speaker, ...(result.value !== undefined && { value: result.value }) }
-      const again =
-        attempt < retry.attempts && !this.#abort.signal.aborted && result.retryable && (options.retry?.if?.(result.error) ?? true)
+      const again = attempt < retry.attempts && this.#aborted === null && result.retryable && (options.retry?.if?.(result.error) ?? true)
       if (!again) return { type: 'activity.fail', ...speaker, error: result.error }
-      await this.#port.clock.sleep(backoffMs(retry, attempt, `${this.#port.keyPrefix}/${speaker.key}/${attempt}`), this.#abort.signal)
+      const controller = this.#controller()
+      await this.#port.clock.sleep(backoffMs(retry, attempt, `${this.#port.keyPrefix}/${speaker.key}/${attempt}`), controller.signal)
+      this.#controllers.delete(controller)
     }
   }
 
@@ -298,15 +305,13 @@ export class Activities {
     options: StepOptions,
     attempt: number,
   ): Promise<{ readonly value: unknown } | { readonly error: Failure; readonly retryable: boolean }> {
-    const own = new AbortController()
-    const stop = (): void => own.abort(this.#abort.signal.reason)
-    this.#abort.signal.addEventListener('abort', stop, { once: true })
-    if (this.#abort.signal.aborted) stop()
-    const timer = new AbortController()
+    let own: AbortController | null = null
+    const signalled = (): AbortController => (own ??= this.#controller())
+    const timer = options.timeoutMs === undefined ? null : new AbortController()
     try {
-      const ctx = this.#port.context(`${this.#port.keyPrefix}/${speaker.key}`, attempt, () => own.signal)
+      const ctx = this.#port.context(`${this.#port.keyPrefix}/${speaker.key}`, attempt, () => signalled().signal)
       const body = insideStep.run(this, async () => run(ctx))
-      const raced = options.timeoutMs === undefined ? body : Promise.race([body, this.#timeout(name, options.timeoutMs, own, timer.signal)])
+      const raced = timer === null ? body : Promise.race([body, this.#timeout(name, options.timeoutMs ?? 0, signalled(), timer.signal)])
       body.catch(() => {})
       const json = toJson(await raced)
       if ('size' in json && json.size > this.#port.maxValue)
@@ -323,9 +328,17 @@ export class Activities {
       const error = failureOf(thrown)
       return { error, retryable: error.retryable }
     } finally {
-      timer.abort()
-      this.#abort.signal.removeEventListener('abort', stop)
+      timer?.abort()
+      if (own !== null) this.#controllers.delete(own)
     }
+  }
+
+  /** A controller that is aborted with the turn. */
+  #controller(): AbortController {
+    const made = new AbortController()
+    if (this.#aborted === null) this.#controllers.add(made)
+    else made.abort(this.#aborted.reason)
+    return made
   }
 
   async #timeout(name: string, ms: number, own: AbortController, signal: AbortSignal): Promise<never> {

@@ -16,7 +16,7 @@ export function childRunId(state: State, attempt: Attempt): string {
 
 /**
  * Runs a definition as a child of a step and gives its output. It has a journal of its own: whoever executes the step again finds it
- * there. An abort cancels it and waits for its end.
+ * there. An abort cancels it and waits for its end, unless it is this process that stops: then whoever takes the run over goes on with it.
  */
 export async function childRun(
   engine: Engine,
@@ -55,28 +55,36 @@ export async function childRun(
   }
   // It was paused while its child was being started.
   if (isPaused()) await engine.submit(id, { type: 'run.pause', by: `the run ${run.id}` })
-  return ended(engine, id, signal)
+  return ended(engine, run.id, id, signal)
 }
 
-async function ended(engine: Engine, id: string, signal: AbortSignal): Promise<unknown> {
-  const cancel = (): void =>
-    void engine.submit(id, { type: 'run.cancel', reason: 'the step that it belongs to was cancelled' }).catch(() => {})
-  signal.addEventListener('abort', cancel, { once: true })
-  if (signal.aborted) cancel()
+async function ended(engine: Engine, parent: string, id: string, signal: AbortSignal): Promise<unknown> {
+  let letGo: (reason: unknown) => void = () => {}
+  const left = new Promise<never>((_, reject) => {
+    letGo = reject
+  })
+  left.catch(() => {})
+  const aborted = async (): Promise<void> => {
+    if (engine.closed || (await engine.entry(parent))?.owner === null) return letGo(signal.reason)
+    await engine.submit(id, { type: 'run.cancel', reason: 'the step that it belongs to was cancelled' })
+  }
+  const stop = (): void => void aborted().catch(letGo)
+  signal.addEventListener('abort', stop, { once: true })
+  if (signal.aborted) stop()
   try {
     for (;;) {
-      const { wait, stop } = engine.changed(id)
+      const changed = engine.changed(id)
       try {
         const state = (await engine.current(id))?.state
         if (state === undefined) throw new Error(`the child run ${id} is gone`)
         if (isOver(state)) return outputOf(id, state)
-        await wait
+        await Promise.race([changed.wait, left])
       } finally {
-        stop()
+        changed.stop()
       }
     }
   } finally {
-    signal.removeEventListener('abort', cancel)
+    signal.removeEventListener('abort', stop)
   }
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Event } from '../kernel/event.js'
 import type { State } from '../kernel/state.js'
 import { loadState, saveState, snapshotVersion } from '../kernel/snapshot.js'
+import { deepFreeze } from './deep-freeze.js'
 import type { EventRow, Snapshot } from './store.js'
 
 /** How many events share a row of the store. */
@@ -83,12 +84,6 @@ async function joined(value: unknown, blob: (hash: string) => Promise<string | n
   const inner = record[wrapKey]
   const plain = typeof inner === 'object' && inner !== null ? (inner as Record<string, unknown>) : record
   return Object.fromEntries(await Promise.all(Object.entries(plain).map(async ([key, item]) => [key, await joined(item, blob)] as const)))
-}
-
-function deepFreeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
-  for (const item of Object.values(value)) deepFreeze(item)
-  return Object.freeze(value)
 }
 
 /** A state as a snapshot. It is written whole: what is large in it is in the journal's rows of the same store anyway. */

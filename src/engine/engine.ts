@@ -60,6 +60,7 @@ export class Engine {
   readonly #definitions = new Map<string, Internals>()
   readonly #unsubscribe: () => void
   #looking: Promise<void> | null = null
+  #asked = false
   #closed = false
 
   constructor(options: EngineOptions) {
@@ -144,9 +145,9 @@ export class Engine {
   /** Submits the first command of a run. */
   async create(runId: string, definition: Internals, command: Command, put?: Put): Promise<Outcome> {
     await this.#loop.room()
-    const known = await this.entry(runId)
-    const entry = known ?? this.#entries.get(runId) ?? newEntry(runId, definition)
-    this.#entries.set(runId, entry)
+    // That there is one of this id already is for the store to say.
+    const entry = this.#entries.get(runId) ?? newEntry(runId, definition)
+    this.#remember(entry)
     return this.#loop.submit(entry, command, { put, owned: false })
   }
 
@@ -325,9 +326,19 @@ export class Engine {
   /** Whether this process may still start an effect of a run: asked before each turn and step, and cheap while nobody else writes. */
   async #stillOwns(entry: RunEntry): Promise<boolean> {
     if (this.#closed) return false
-    if (this.options.store.moved(this.options.worker)) this.#look()
+    if (this.#moved()) this.#look()
     if (this.#looking !== null) await this.#looking
     return entry.owner !== null
+  }
+
+  /** Asked once a tick: between two ticks nothing is started that the answer could change. */
+  #moved(): boolean {
+    if (this.#asked) return false
+    this.#asked = true
+    setImmediate(() => {
+      this.#asked = false
+    })
+    return this.options.store.moved(this.options.worker)
   }
 
   /** Somebody else has committed: which runs are still ours, and in which has something happened? */
@@ -360,7 +371,7 @@ export class Engine {
 
   /** Before anything is decided: what others did is read. */
   async #refresh(entries: readonly RunEntry[]): Promise<void> {
-    if (this.options.store.moved(this.options.worker)) this.#look()
+    if (this.#moved()) this.#look()
     if (this.#looking !== null) await this.#looking
     for (const entry of entries) {
       const isNew = entry.state === newState && !entry.stale
@@ -405,7 +416,8 @@ export class Engine {
     if (entry.executions.size > 0 || entry.queue.length > 0) return
     for (const off of entry.alarms.values()) off()
     entry.alarms.clear()
-    this.#entries.delete(entry.id)
+    // Whoever asks for it next finds it at hand; it goes when there is no room.
+    entry.owner = null
     this.#dispose(entry)
   }
 

@@ -15,6 +15,8 @@ interface At4 {
 /** What a journal tells the public, by type. */
 export interface Events {
   'run.started': { definition: string; version: string; input: unknown; tags: Tags }
+  'run.claimed': { epoch: number }
+  'run.released': {}
   'run.paused': { by?: string }
   'run.resumed': { by?: string }
   'run.compensating': { cause: Failure }
@@ -23,6 +25,10 @@ export interface Events {
   'run.cancelled': { reason?: string; rollback: Rollback }
   'branch.opened': { parent: string | null; to: string }
   'branch.settled': { status: Slot['status'] }
+  'branch.moved': { to: string }
+  'branch.held': { node: string }
+  'rendezvous.fired': { barrier: string; node: string; merged: readonly string[] }
+  'gate.opened': { sees?: readonly string[]; decidedBy?: readonly string[] }
   'turn.started': At4 & { message: Message }
   'turn.completed': At4 & { action: Action }
   'turn.rejected': At4 & { problem: string }

@@ -14,6 +14,7 @@ import type { Alarms } from './alarms.js'
 import { CodedFailure, failureOf } from './failure-of.js'
 import { stepCommand } from './step-body.js'
 import { act, turnView } from './turn-view.js'
+import type { WorkParts } from './work-parts.js'
 import type { Clock } from './tutti.js'
 
 /** What an execution needs of the run it belongs to. */
@@ -49,19 +50,19 @@ export class Execution {
   readonly #port: ExecutionPort
   readonly #state: State
   readonly #branch: Branch
-  readonly #activities: Activities
+  #used: Activities | null = null
+  /** The body has returned or thrown: what it kept of its turn does nothing any more. */
+  #over = false
   readonly #keyPrefix: string
   #resources: ReadonlyMap<string, unknown> = new Map()
   #controller: AbortController | null = null
   #status: 'running' | 'aborting' | 'ended' = 'running'
   #reason: Error | null = null
-  #broken: Error | null = null
-  #breakOff: ((error: Error) => void) | null = null
   /** Resolves when the body no longer runs; already so before it has started. */
   #ended: Promise<unknown> = Promise.resolve()
-  /** Resolves when the body is fenced off: nobody waits for it any more. */
-  readonly #fenced: Promise<null>
-  #letGo: () => void = () => {}
+  /** Resolves when nobody waits for the body any more: it is fenced off (null), or asked for something else than its journal has. */
+  readonly #interrupted: Promise<Error | null>
+  #interrupt: (why: Error | null) => void = () => {}
   #cancelGrace: () => void = () => {}
   #cancelTimer: () => void = () => {}
   #spentMs = 0
@@ -75,28 +76,33 @@ export class Execution {
     const { run } = state
     const rejected = this.#branch.rejections > 0 ? `!${this.#branch.rejections}` : ''
     const keyPrefix = `${run?.nonce}/${run?.id}/${attempt.branch}/${attempt.turn}${rejected}`
-    this.#activities = new Activities(
+    this.#keyPrefix = keyPrefix
+    this.#interrupted = new Promise((resolve) => {
+      this.#interrupt = resolve
+    })
+    // Whoever has records is held to them, whether or not it asks for any.
+    if (state.work.has(attempt.branch)) this.#activities()
+  }
+
+  /** Made when the body first asks for one: most turns have none. */
+  #activities(): Activities {
+    this.#used ??= new Activities(
       {
-        clock: port.clock,
-        speaker: attempt,
-        keyPrefix,
-        maxValue: port.maxValue,
-        submit: (command) => port.submit(command),
-        mayStart: () => port.mayStart(),
+        clock: this.#port.clock,
+        speaker: this.attempt,
+        keyPrefix: this.#keyPrefix,
+        maxValue: this.#port.maxValue,
+        submit: (command) => this.#port.submit(command),
+        mayStart: () => this.#port.mayStart(),
         context: (idempotencyKey, number, signal) => this.#context(idempotencyKey, number, signal),
         onSleeping: (sleeping) => (sleeping ? this.#stopTimer() : this.#startTimer()),
-        onBroken: (error) => {
-          this.#broken = error
-          this.#breakOff?.(error)
-        },
+        onBroken: (error) => this.#interrupt(error),
       },
-      state.work.get(attempt.branch),
-      attempt.at,
+      this.#state.work.get(this.attempt.branch),
+      this.attempt.at,
     )
-    this.#keyPrefix = keyPrefix
-    this.#fenced = new Promise((resolve) => {
-      this.#letGo = () => resolve(null)
-    })
+    if (this.#reason !== null || this.#over) this.#used.abort(this.#reason ?? new Error('the turn has ended'))
+    return this.#used
   }
 
   /** Executes the body and says what came of it; resolves when nothing of it runs any more, or it is fenced off. */
@@ -105,7 +111,8 @@ export class Execution {
     this.#startTimer()
     const outcome = this.#outcome()
     this.#ended = outcome
-    const command = await Promise.race([outcome, this.#fenced])
+    const first = await Promise.race([outcome, this.#interrupted])
+    const command = first instanceof Error ? await this.#failed(first) : first
     this.#stopTimer()
     this.#cancelGrace()
     const aborted = this.#status !== 'running'
@@ -121,7 +128,7 @@ export class Execution {
 
   /** A record of this turn is durable. */
   recorded(record: ActivityRecord): void {
-    this.#activities.recorded(record)
+    this.#used?.recorded(record)
   }
 
   /** Tells the body to stop; what it comes to is used for nothing. After its grace it is fenced off. */
@@ -130,11 +137,11 @@ export class Execution {
     this.#status = 'aborting'
     this.#reason = Object.assign(new Error(why), { name: 'AbortError' })
     this.#controller?.abort(this.#reason)
-    this.#activities.abort(this.#reason)
+    this.#used?.abort(this.#reason)
     this.#cancelGrace = this.#port.alarms.at(this.#port.clock.now() + this.#port.graceMs, () => {
       if (this.#status !== 'aborting') return
       this.#status = 'ended'
-      this.#letGo()
+      this.#interrupt(null)
       void this.#port.submit({ type: 'turn.settle', ...this.attempt, how: 'fenced' })
     })
   }
@@ -154,7 +161,7 @@ export class Execution {
     this.#cancelGrace()
     this.#stopTimer()
     this.#status = 'ended'
-    this.#letGo()
+    this.#interrupt(null)
   }
 
   async #outcome(): Promise<Command> {
@@ -163,12 +170,17 @@ export class Execution {
       if (!(await this.#port.mayStart())) this.fence('another worker owns the run')
       this.#resources = await this.#port.resources()
       if (this.#status !== 'running') throw this.#reason ?? new Error('aborted')
-      return await this.#unbroken(definition.kind === 'topology' ? this.#turn(definition) : this.#step(definition))
+      return await (definition.kind === 'topology' ? this.#turn(definition) : this.#step(definition))
     } catch (thrown) {
-      await this.#activities.end().catch(() => {})
-      const error = failureOf(this.#broken ?? thrown, definition.kind === 'topology' ? 'AGENT_FAILED' : 'STEP_FAILED')
-      return { type: 'turn.fail', ...this.attempt, error, retryable: this.#mayRetry(error) }
+      return this.#failed(thrown)
     }
+  }
+
+  async #failed(thrown: unknown): Promise<Command> {
+    this.#over = true
+    await this.#used?.end().catch(() => {})
+    const error = failureOf(thrown, this.#port.definition.kind === 'topology' ? 'AGENT_FAILED' : 'STEP_FAILED')
+    return { type: 'turn.fail', ...this.attempt, error, retryable: this.#mayRetry(error) }
   }
 
   #mayRetry(error: Failure): boolean {
@@ -182,21 +194,12 @@ export class Execution {
     }
   }
 
-  /** What the body comes to, unless it asked for something else than its journal has. */
-  #unbroken<T>(body: Promise<T>): Promise<T> {
-    const broken = new Promise<never>((_, reject) => {
-      this.#breakOff = reject
-    })
-    broken.catch(() => {})
-    body.catch(() => {})
-    return Promise.race([body, broken])
-  }
-
   async #turn(definition: TopologyInternals): Promise<Command> {
     const agent = definition.agents[this.attempt.agent]
     if (agent === undefined) throw new Error(`there is no agent ${this.attempt.agent}`)
     const returned = await act(agent, turnView(this.#state, this.#branch, this.#work()))
-    await this.#activities.end()
+    this.#over = true
+    await this.#used?.end()
     const verified = await verifyAction(definition, this.#state, this.#branch, returned, this.#port.maxValue)
     if ('problem' in verified) return { type: 'turn.reject', ...this.attempt, problem: verified.problem }
     this.#port.keepAskSchema(this.attempt.branch, verified.askSchema)
@@ -209,12 +212,12 @@ export class Execution {
       state: this.#state,
       branch: this.#branch,
       attempt: this.attempt,
-      activities: this.#activities,
+      activities: this.#activities(),
       work: this.#work(),
       maxValue: this.#port.maxValue,
       child: (code, input) => this.#port.child(this.attempt, code.child, input, this.#signal()),
     })
-    await this.#activities.end()
+    await this.#used?.end()
     return command
   }
 
@@ -234,12 +237,14 @@ export class Execution {
       idempotencyKey,
       attempt,
       use: <T>(resource: Resource<T>): T => this.#use(resource),
-      emit: (data: unknown): void => {
-        const json = toJson(data)
-        if ('problem' in json) throw new TypeError(`emit takes JSON; at ${json.path}: ${json.problem}`)
-        if (this.#status === 'running') this.#port.emit(this.attempt.branch, this.attempt.agent, json.value)
-      },
+      emit: (data: unknown): void => this.#emit(data),
     })
+  }
+
+  #emit(data: unknown): void {
+    const json = toJson(data)
+    if ('problem' in json) throw new TypeError(`emit takes JSON; at ${json.path}: ${json.problem}`)
+    if (this.#status === 'running') this.#port.emit(this.attempt.branch, this.attempt.agent, json.value)
   }
 
   #use<T>(resource: Resource<T>): T {
@@ -253,22 +258,24 @@ export class Execution {
     return this.#resources.get(resource.name) as T
   }
 
-  #work(): Work {
+  #work(): WorkParts {
     const { run } = this.#state
-    const activities = this.#activities
-    const seed = `${run?.nonce}/${this.attempt.branch}/${this.attempt.turn}`
+    const { branch, turn, attempt, at } = this.attempt
     let draws = 0
-    const work = {
+    return {
+      signalOf: () => this.#signal(),
+      idempotencyKey: this.#keyPrefix,
+      attempt,
+      use: (resource) => this.#use(resource),
+      emit: (data) => this.#emit(data),
       runId: run?.id ?? '',
-      branchId: this.attempt.branch,
+      branchId: branch,
       tags: run?.tags ?? {},
-      step: activities.step.bind(activities),
-      sleep: activities.sleep.bind(activities),
-      now: (): number => activities.now,
-      random: (): number => seededUnit(`${seed}/${draws++}`),
+      step: ((name, body, options) => this.#activities().step(name, body, options)) as Work['step'],
+      sleep: (ms) => this.#activities().sleep(ms),
+      now: () => this.#used?.now ?? at,
+      random: () => seededUnit(`${run?.nonce}/${branch}/${turn}/${draws++}`),
     }
-    const context = this.#context(this.#keyPrefix, this.attempt.attempt, () => this.#signal())
-    return Object.freeze(Object.defineProperties(work, Object.getOwnPropertyDescriptors(context))) as unknown as Work
   }
 
   // ── the attempt's timeout, which durable sleeps don't count against ────────────────────────────────────

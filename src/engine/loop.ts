@@ -36,6 +36,8 @@ const unsettledMax = 4_000
 const retryMs = { first: 20, most: 1_000 }
 /** A snapshot is due when the journal has grown by this many events, and by four times the snapshot's size. */
 const snapshotEvents = 2_000
+/** About what one branch adds to a snapshot. */
+const branchBytes = 500
 
 interface Plan {
   readonly entry: RunEntry
@@ -230,10 +232,12 @@ export class Loop {
         : null
     const grown = { bytes: entry.grown.bytes + bytes, events: entry.grown.events + events.length }
     const snapshot =
-      grown.events > snapshotEvents && grown.bytes > 4 * entry.snapshotBytes && !isOver(state) ? encodeSnapshot(state) : undefined
+      grown.events > snapshotEvents && grown.bytes > 4 * Math.max(entry.snapshotBytes, state.branches.size * branchBytes) && !isOver(state)
+        ? encodeSnapshot(state)
+        : undefined
     entry.grown = snapshot === undefined ? grown : { bytes: 0, events: 0 }
     if (snapshot !== undefined) entry.snapshotBytes = snapshot.body.length
-    const waits = waitsOf(state)
+    const waiting = before.timers !== state.timers || before.asks !== state.asks || before.turns.size !== state.turns.size
     const unowned = entry.owner === null && creates === null
     return {
       run: entry.id,
@@ -245,7 +249,7 @@ export class Loop {
       rows,
       at,
       ...(creates !== null || statusOf(before) !== statusOf(state) ? { status: statusOf(state) } : {}),
-      ...(creates !== null || waitsOf(before).join() !== waits.join() ? { waits } : {}),
+      ...(creates !== null || (waiting && waitsOf(before).join() !== waitsOf(state).join()) ? { waits: waitsOf(state) } : {}),
       ...(events.at(-1)?.type === 'run.released' && { own: 'release' as const }),
       // Nobody owns it: a worker must find it, if there is now something to do.
       ...((unowned || events.at(-1)?.type === 'run.released') && { wake: dueAt(state, at) }),

@@ -5,6 +5,7 @@ import type { Report } from '../inspect/report-data.js'
 import type { Command as KernelCommand } from '../kernel/command.js'
 import type { Event } from '../kernel/event.js'
 import { toJson } from '../kernel/json.js'
+import type { Outcome } from '../kernel/state.js'
 import { isOver } from '../kernel/state.js'
 import { checked } from './check-schema.js'
 import type { Engine } from './engine.js'
@@ -50,7 +51,8 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
     definition,
     tags,
     result,
-    output: async () => outputOf(id, await result()),
+    // The state says how it ended: no journal is read for it.
+    output: async () => outputOf(id, (await untilOver(engine, id, current)).state.outcome),
     events: ((options = {}) => follow(engine, { id, tags }, options)) as Run['events'],
     status: async () => statusOf((await current()).state),
     summary: async () => {
@@ -95,11 +97,12 @@ async function answerSchema({ state, askSchemas, definition }: RunEntry, askId: 
   return askSchemas.get(ask.branch) ?? definition.agents[ask.agent]?.answer
 }
 
-async function untilOver(engine: Engine, id: string, current: () => Promise<RunEntry>): Promise<void> {
+async function untilOver(engine: Engine, id: string, current: () => Promise<RunEntry>): Promise<RunEntry> {
   for (;;) {
     const { wait, stop } = engine.changed(id)
     try {
-      if (isOver((await current()).state)) return
+      const entry = await current()
+      if (isOver(entry.state)) return entry
       if (engine.closed)
         throw new TuttiError('CLOSED', `the engine was closed while the run ${id} goes on`, { hint: 'open the store again and ask there' })
       await wait
@@ -127,16 +130,18 @@ function resultOf(id: string, last: Event | undefined, report: Report): RunResul
   }
 }
 
-function outputOf(id: string, result: RunResult): unknown {
-  switch (result.status) {
+function outputOf(id: string, outcome: Outcome | null): unknown {
+  switch (outcome?.status) {
     case 'succeeded':
-      return result.output
+      return outcome.output
     case 'failed':
-      throw new TuttiError('RUN_FAILED', `the run ${id} failed: ${result.error.message}`, {
-        failure: result.error,
+      throw new TuttiError('RUN_FAILED', `the run ${id} failed: ${outcome.error.message}`, {
+        failure: outcome.error,
         hint: 'run.result() has the chain of causes',
       })
     case 'cancelled':
-      throw new TuttiError('RUN_CANCELLED', `the run ${id} was cancelled${result.reason === undefined ? '' : `: ${result.reason}`}`)
+      throw new TuttiError('RUN_CANCELLED', `the run ${id} was cancelled${outcome.reason === null ? '' : `: ${outcome.reason}`}`)
+    case undefined:
+      throw new Error(`the run ${id} has no outcome`)
   }
 }

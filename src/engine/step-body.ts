@@ -1,5 +1,4 @@
 import type { AnyStepContext, GraphInternals, StepCode } from '../define/definition.js'
-import type { Work } from '../define/work.js'
 import type { Command } from '../kernel/command.js'
 import { rootBarrier } from '../kernel/ids.js'
 import { toJson } from '../kernel/json.js'
@@ -10,6 +9,7 @@ import type { Activities } from './activities.js'
 import { checked } from './check-schema.js'
 import { CodedFailure, tooLarge } from './failure-of.js'
 import { jsonSchemaOf } from './json-schema.js'
+import type { WorkParts } from './work-parts.js'
 
 /** What the body of a step needs beside its work. */
 export interface StepPort {
@@ -18,7 +18,7 @@ export interface StepPort {
   readonly branch: Branch
   readonly attempt: Attempt
   readonly activities: Activities
-  readonly work: Work
+  readonly work: WorkParts
   readonly maxValue: number
   /** Runs a definition as a child of this step, or goes on with the one that is there. */
   child(code: Extract<StepCode, { kind: 'child' }>, input: unknown): Promise<unknown>
@@ -32,8 +32,8 @@ export async function stepCommand(port: StepPort): Promise<Command> {
   const ctx = contextOf(port)
   const isItem = barrierOf(port.state, branch.scope).each !== null
   const { when, each } = code
-  // Recorded, so that a second execution goes the way of the first.
-  if (!isItem && when !== undefined && (await activities.step('~when', () => when(ctx))) !== true) return { type: 'step.skip', ...attempt }
+  if (!isItem && when !== undefined && !(await decided(activities, async () => (await when(ctx)) === true)))
+    return { type: 'step.skip', ...attempt }
   if (!isItem && each !== undefined) return { type: 'step.each', ...attempt, items: itemsOf(branch.agent, await each(ctx)) }
   switch (code.kind) {
     case 'ask':
@@ -43,6 +43,15 @@ export async function stepCommand(port: StepPort): Promise<Command> {
     case 'run':
       return { type: 'step.complete', ...attempt, ...given(await output(port, await code.run(ctx))) }
   }
+}
+
+/**
+ * What `when` said, recorded, so that a second execution goes the way of the first. It may have steps of its own, which are recorded
+ * before it: then it is asked again, with their results, and what it said first stands all the same.
+ */
+async function decided(activities: Activities, when: () => Promise<boolean>): Promise<boolean> {
+  const said = activities.beginsWith('~when') ? undefined : await when()
+  return (await activities.step('~when', () => said)) === true
 }
 
 const given = (output: unknown): { output?: unknown } => (output === undefined ? {} : { output })
@@ -56,7 +65,16 @@ function contextOf({ state, branch, work }: StepPort): AnyStepContext {
     message.kind === 'step' && message.item !== undefined
       ? { item: barrierOf(state, branch.scope).calls[message.item]?.request, index: message.item }
       : {}
-  const context = Object.defineProperties({ input: state.run?.input, steps, ...item }, Object.getOwnPropertyDescriptors(work))
+  const { signalOf, ...parts } = work
+  const context = {
+    get signal(): AbortSignal {
+      return signalOf()
+    },
+    ...parts,
+    input: state.run?.input,
+    steps,
+    ...item,
+  }
   return Object.freeze(context) as unknown as AnyStepContext
 }
 

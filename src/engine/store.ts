@@ -24,6 +24,7 @@ export interface Store {
     readonly now: number
     readonly limit: number
   }): Promise<Claimed>
+  /** Rejects with STORE_LOCKED or STORE_UNAVAILABLE when nothing of the batch was written; it may be tried again as it is. */
   commit(batch: readonly (Append | Put)[]): Promise<readonly Verdict[]>
   load(run: string, options?: LoadOptions): Promise<Loaded | null>
   /** The runs, newest first. */
@@ -66,7 +67,7 @@ export interface Executable {
   readonly versions: readonly string[]
 }
 
-/** `nextWake`: when the earliest run of these definitions that nobody owns and that is not due yet will be. */
+/** `nextWake`: when the earliest of what is left is due, of these definitions and owned by nobody; in the past if `limit` left some. */
 export interface Claimed {
   readonly rows: readonly RunRow[]
   readonly nextWake: number | null
@@ -99,7 +100,10 @@ export interface Append {
   /** When an unowned run is due; null: not until something happens to it. */
   readonly wake?: number | null
   readonly ended?: boolean
-  /** `take`: whoever commits becomes its owner, under a new epoch. `release`: nobody owns it any more. */
+  /**
+   * `take`: whoever commits becomes its owner, under a new epoch; but a worker that was fenced does not: the run is then due at `at`, for
+   * others. `release`: nobody owns it any more.
+   */
   readonly own?: 'take' | 'release'
   readonly marks?: readonly Mark[]
   readonly puts?: readonly Put[]

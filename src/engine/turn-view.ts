@@ -3,11 +3,12 @@ import type { AskAction, BranchState, Fail, Finish, Fork, Invoke, Reply } from '
 import type { Join, JoinData } from '../kernel/join.js'
 import type { TurnMessage } from '../kernel/message.js'
 import type { Branch, State } from '../kernel/state.js'
-import { shapeOf, waitingAgent } from '../kernel/state.js'
+import { targetsOf, waitingAgent } from '../kernel/state.js'
 import type { Schema } from '../define/schema.js'
-import type { JoinResult, Turn } from '../define/turn.js'
-import type { Work } from '../define/work.js'
+import type { JoinResult, MemoryEntry, Turn } from '../define/turn.js'
+import { deepFreeze } from './deep-freeze.js'
 import { failureOf } from './failure-of.js'
+import type { WorkParts } from './work-parts.js'
 
 /** An ask with its live schema, which no journal can hold. */
 export type LiveAsk = Omit<AskAction, 'schema'> & { readonly schema?: Schema }
@@ -16,46 +17,66 @@ type Options = { readonly state?: BranchState }
 
 const carried = (options: Options | undefined): { state?: BranchState } => (options?.state === undefined ? {} : { state: options.state })
 
+// What makes an action needs nothing of its turn, so all turns share these.
+const invoke = (to: string, request?: unknown, options?: Options): Invoke => ({
+  type: 'invoke',
+  to,
+  ...(request !== undefined && { request }),
+  ...carried(options),
+})
+const reply = (value?: unknown, options?: Options): Reply => ({ type: 'reply', ...(value !== undefined && { value }), ...carried(options) })
+const finish = (output?: unknown): Finish => ({ type: 'finish', ...(output !== undefined && { output }) })
+const ask = (question: unknown, options?: Options & { timeoutMs?: number; schema?: Schema }): LiveAsk => ({
+  type: 'ask',
+  question,
+  ...(options?.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
+  ...(options?.schema !== undefined && { schema: options.schema }),
+  ...carried(options),
+})
+const fail = (error: unknown): Fail => ({ type: 'fail', error: failureOf(error) })
+const noMemory: readonly MemoryEntry[] = Object.freeze([])
+
 /** What a turn's code is given: frozen, with its functions as own, bound properties, because people write `({ step, use }) => …`. */
-export function turnView(state: State, branch: Branch, work: Work): Turn {
+export function turnView(state: State, branch: Branch, work: WorkParts): Turn {
   if (branch.message.kind === 'step') throw new Error('a step has no turn of an agent')
-  const message = shown(branch.message)
-  const targets = shapeOf(state).edges.flatMap((edge) => (edge.from === branch.agent ? [edge.to] : []))
   const view = {
+    // Made only when it is asked for.
+    get signal(): AbortSignal {
+      return work.signalOf()
+    },
+    idempotencyKey: work.idempotencyKey,
+    attempt: work.attempt,
+    use: work.use,
+    emit: work.emit,
+    runId: work.runId,
+    branchId: work.branchId,
+    tags: work.tags,
+    step: work.step,
+    sleep: work.sleep,
+    now: work.now,
+    random: work.random,
     agent: branch.agent,
     turn: branch.turn,
-    message,
+    message: deepFreeze(shown(branch.message)),
     request: branch.requests[0]?.value,
-    requests: branch.requests,
+    requests: deepFreeze(branch.requests),
     state: branch.state,
     waiting: waitingAgent(state, branch),
-    memory: Object.freeze([]),
-    targets: Object.freeze(targets),
-    invoke: (to: string, request?: unknown, options?: Options): Invoke => ({
-      type: 'invoke',
-      to,
-      ...(request !== undefined && { request }),
-      ...carried(options),
-    }),
-    reply: (value?: unknown, options?: Options): Reply => ({ type: 'reply', ...(value !== undefined && { value }), ...carried(options) }),
-    fork: (calls: readonly (string | { to: string; request?: unknown })[], options?: ForkOptions): Fork => forkOf(calls, options),
-    finish: (output?: unknown): Finish => ({ type: 'finish', ...(output !== undefined && { output }) }),
-    ask: (question: unknown, options?: Options & { timeoutMs?: number; schema?: Schema }): LiveAsk => ({
-      type: 'ask',
-      question,
-      ...(options?.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
-      ...(options?.schema !== undefined && { schema: options.schema }),
-      ...carried(options),
-    }),
-    fail: (error: unknown): Fail => ({ type: 'fail', error: failureOf(error) }),
+    memory: noMemory,
+    targets: Object.freeze([...targetsOf(state, branch.agent).keys()]),
+    invoke,
+    reply,
+    fork: forkOf,
+    finish,
+    ask,
+    fail,
   }
-  // Descriptors, not values: the signal is made only when it is asked for.
-  return Object.freeze(Object.defineProperties(view, Object.getOwnPropertyDescriptors(work))) as unknown as Turn
+  return Object.freeze(view) as unknown as Turn
 }
 
 type ForkOptions = Options & { request?: unknown; join?: Join; compensate?: boolean }
 
-function forkOf(calls: readonly (string | { to: string; request?: unknown })[], options: ForkOptions | undefined): Fork {
+function forkOf(calls: readonly (string | { to: string; request?: unknown })[], options?: ForkOptions): Fork {
   return {
     type: 'fork',
     calls: calls.map((call) => {
@@ -70,12 +91,12 @@ function forkOf(calls: readonly (string | { to: string; request?: unknown })[], 
 
 /** A message as an agent sees it: a join can tell what calls to one agent gave. */
 function shown(message: TurnMessage): TurnMessage {
-  return message.kind === 'join' ? Object.freeze({ kind: 'join', join: joinResult(message.join) }) : message
+  return message.kind === 'join' ? { kind: 'join', join: joinResult(message.join) } : message
 }
 
 function joinResult(join: JoinData): JoinResult {
   const from = (to: string): unknown[] => join.slots.flatMap((slot) => (slot.status === 'arrived' && slot.to === to ? [slot.value] : []))
-  return Object.freeze({ ...join, from }) as JoinResult
+  return { ...join, from } as JoinResult
 }
 
 /** Calls the code that takes this turn's message. */

@@ -131,17 +131,16 @@ export class Worker {
   #tick(ms: number): Promise<void> {
     const { clock, store } = this.#port
     if (clock !== systemClock) return clock.sleep(ms, this.#stop.signal)
+    const { signal } = this.#stop
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms)
+      const done = (): void => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', done)
+        resolve()
+      }
+      const timer = setTimeout(done, ms)
       if (store.promises.reach === 'process' || this.#port.executables().length === 0) timer.unref()
-      this.#stop.signal.addEventListener(
-        'abort',
-        () => {
-          clearTimeout(timer)
-          resolve()
-        },
-        { once: true },
-      )
+      signal.addEventListener('abort', done, { once: true })
     })
   }
 

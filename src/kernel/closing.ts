@@ -2,11 +2,11 @@ import type { Draft } from './draft.js'
 import { emit } from './draft.js'
 import type { Failure, FailureCode } from './failure.js'
 import { byId } from './ids.js'
-import { barrierOf, branchOf } from './state.js'
+import { barrierOf, branchOf, liveIn } from './state.js'
 
 /** Cancels what is live in a scope, down to the last grandchild. Detached branches are not in it and go on. */
 export function closeScope(draft: Draft, barrier: string): void {
-  const live = [...barrierOf(draft.state, barrier).live.keys()].map((id) => branchOf(draft.state, id))
+  const live = [...liveIn(draft.state, barrierOf(draft.state, barrier))]
   live.sort((a, b) => (a.slots[0] ?? 0) - (b.slots[0] ?? 0))
   for (const { id } of live) cancelBranch(draft, id)
 }

@@ -40,7 +40,10 @@ export function draftOf(state: State, at: number, code: Code | null): Draft {
 
 export function emit(draft: Draft, body: EventBody): void {
   touch(draft, body)
-  const event: Event = { seq: draft.state.seq + 1, at: draft.at, ...body }
+  // The body is made for this one event: it becomes the event, and is not copied.
+  const event = body as Event & { seq: number; at: number }
+  event.seq = draft.state.seq + 1
+  event.at = draft.at
   draft.events.push(event)
   fold(draft.state, event)
 }

@@ -60,7 +60,8 @@ function outputOf(draft: Draft, shape: TopologyShape, all: readonly FinishOf[]):
 
 function several(draft: Draft, all: readonly FinishOf[]): Outcome {
   const { joins } = shapeOf(draft.state)
-  const unmerged = [...new Set(all.map((finish) => finish.by))].filter((by) => !joins.includes(by))
+  const often = all.map((finish) => finish.by).filter((by, index, list) => list.indexOf(by) !== index)
+  const unmerged = [...new Set(often)].filter((by) => !joins.includes(by))
   const meet = unmerged.length > 0 ? `let branches meet with \`joins: [${unmerged.map((by) => `'${by}'`).join(', ')}]\`, or ` : ''
   return failed(
     'SEVERAL_FINISHES',

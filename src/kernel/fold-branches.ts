@@ -46,9 +46,9 @@ function askedBy(branch: Branch): Asked {
 }
 
 function asked(from: string, value: unknown, state: Branch['state']): Asked {
-  if (value === undefined && state === undefined) return Object.freeze({ from })
-  if (state === undefined) return Object.freeze({ from, value })
-  return Object.freeze(value === undefined ? { from, state } : { from, value, state })
+  if (value === undefined && state === undefined) return { from }
+  if (state === undefined) return { from, value }
+  return value === undefined ? { from, state } : { from, value, state }
 }
 
 /** The value that an action sends. */
@@ -75,14 +75,14 @@ function requestMessage(all: readonly Asked[]): TurnMessage {
   }
   return {
     kind: 'merged',
-    requests: Object.freeze(all.map(({ from, value }) => Object.freeze(value === undefined ? { from } : { from, value }))),
+    requests: all.map(({ from, value }) => (value === undefined ? { from } : { from, value })),
   }
 }
 
 // ── branches ─────────────────────────────────────────────────────────────────────────────────────────────
 
 export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
-  const barrier = copyBarrier(barrierOf(state, event.barrier))
+  const barrier = barrierOf(state, event.barrier)
   const parent = event.parent === null ? null : branchOf(state, event.parent)
   const first = asked(parent === null ? 'Start' : parent.agent, barrier.calls[event.slot]?.request, barrier.base)
   const branch: Branch = {
@@ -99,16 +99,18 @@ export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
     standing: { status: 'gated' },
     state: barrier.base,
     message: requestMessage([first]),
-    requests: Object.freeze([first]),
+    requests: [first],
     carried: none,
     action: null,
     children: 0,
     forks: 0,
     asks: 0,
   }
-  barrier.live = barrier.live.set(branch.id, true, state.edit)
-  count(state, barrier, branch.agent, 1)
-  putBarrier(state, barrier)
+  if (barrier.approaching.length > 0) {
+    const next = copyBarrier(barrier)
+    count(state, next, branch.agent, 1)
+    putBarrier(state, next)
+  }
   state.branchesUsed++
   if (parent !== null) {
     const adopting = copyBranch(parent)
@@ -130,7 +132,7 @@ export function branchMoved(state: Folding, event: Of<'branch.moved'>): void {
   }
   const next = copyBranch(branch)
   next.agent = event.to
-  next.requests = Object.freeze([request])
+  next.requests = [request]
   nextTurn(state, next, requestMessage([request]))
 }
 
@@ -150,7 +152,7 @@ export function branchHeld(state: Folding, event: Of<'branch.held'>): void {
   putBranch(state, {
     ...branch,
     agent: event.node,
-    requests: Object.freeze([askedBy(branch)]),
+    requests: [askedBy(branch)],
     standing: { status: 'held', node: event.node },
   })
 }
@@ -160,14 +162,11 @@ export function rendezvousFired(state: Folding, event: Of<'rendezvous.fired'>): 
   const survivor = branchOf(state, event.branch)
   const others = event.merged.map((id) => branchOf(state, id))
   const all = [survivor, ...others]
-  for (const other of others) {
-    state.branches = state.branches.delete(other.id, state.edit)
-    barrier.live = barrier.live.delete(other.id, state.edit)
-  }
+  for (const other of others) state.branches = state.branches.delete(other.id, state.edit)
   regroup(state, barrier, event.node, () => Trie.empty<true>())
   count(state, barrier, event.node, 1)
   putBarrier(state, barrier)
-  const requests = Object.freeze(all.flatMap((branch) => branch.requests))
+  const requests = all.flatMap((branch) => branch.requests)
   const merged: Branch = {
     ...survivor,
     slots: others.length === 0 ? survivor.slots : all.flatMap((branch) => branch.slots).sort((a, b) => a - b),
@@ -187,7 +186,6 @@ export function branchSettled(state: Folding, event: Of<'branch.settled'>): void
 function remove(state: Folding, branch: Branch, slotOf: (first: boolean) => SettledSlot): void {
   const { id, standing, slots } = branch
   const barrier = copyBarrier(barrierOf(state, branch.scope))
-  barrier.live = barrier.live.delete(id, state.edit)
   if (standing.status === 'held') regroup(state, barrier, standing.node, (group) => group.delete(id))
   else count(state, barrier, branch.agent, -1)
   slots.forEach((slot, place) => {
@@ -298,7 +296,8 @@ export function barrierOpened(state: Folding, event: Of<'barrier.opened'>): void
     skipped: 0,
     each: event.each === undefined ? null : { concurrency: event.each.concurrency, opened: 0 },
     base: branch === null ? state.run?.state : branch.state,
-    live: Trie.empty<true>(),
+    opener: branch?.id ?? null,
+    firstChild: branch === null ? 0 : branch.children,
     reach: '',
     approaching: joins.map(() => 0),
     groups: joins.map(() => null),

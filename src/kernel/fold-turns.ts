@@ -34,12 +34,12 @@ export function nextTurn(state: Folding, branch: Branch, message: TurnMessage | 
   next.attempt = 1
   next.rejections = 0
   next.failures = 0
-  next.message = Object.freeze(message)
+  next.message = message
   enqueue(state, next)
 }
 
 function attemptOf(branch: Branch, { at, seq }: Event): Attempt {
-  return Object.freeze({ branch: branch.id, agent: branch.agent, turn: branch.turn, attempt: branch.attempt, at, seq })
+  return { branch: branch.id, agent: branch.agent, turn: branch.turn, attempt: branch.attempt, at, seq }
 }
 
 // ── turns ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -73,7 +73,7 @@ export function turnRejected(state: Folding, event: Of<'turn.rejected'>): void {
   dropWork(state, branch.id)
   state.turns = state.turns.delete(branch.id, state.edit)
   const rejections = branch.rejections + 1
-  const message = Object.freeze({ kind: 'feedback', problem: event.problem } as const)
+  const message = { kind: 'feedback', problem: event.problem } as const
   if (event.final) putBranch(state, { ...branch, rejections })
   else enqueue(state, { ...branch, attempt: branch.attempt + 1, rejections, message })
 }

@@ -90,9 +90,11 @@ export function failStep(draft: Draft, id: string, step: StepShape, failure: Fai
     ...failure,
     at: { branch: branch.id, step: step.id, ...(branch.turn > 0 && { turn: branch.turn }) },
   })
-  if (step.onError === 'skip') return emit(draft, { type: 'step.skipped', branch: id, step: step.id, ...item, cause: error.message, error })
-  if (typeof step.onError === 'object') {
-    const { fallback } = step.onError
+  // What `onError` offers stands in for an item: a list that could not be made has none.
+  const onError = step.hasEach && item.item === undefined ? 'fail' : step.onError
+  if (onError === 'skip') return emit(draft, { type: 'step.skipped', branch: id, step: step.id, ...item, cause: error.message, error })
+  if (typeof onError === 'object') {
+    const { fallback } = onError
     return emit(draft, {
       type: 'step.completed',
       branch: id,

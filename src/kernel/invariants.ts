@@ -1,7 +1,7 @@
 import type { Event } from './event.js'
 import { backoffTimer, runTimer } from './ids.js'
 import type { Barrier, Branch, State } from './state.js'
-import { isOver, shapeOf, waitingAgent } from './state.js'
+import { isOver, liveIn, shapeOf, waitingAgent } from './state.js'
 
 /** What must hold of every run (KERNEL §9), by number and name. */
 export const invariants = {
@@ -151,10 +151,9 @@ function checkBarrier(bad: Bad, state: State, barrier: Barrier): void {
   if (arrived + failed + escaped + cancelled + skipped + pending !== calls.length)
     bad(1, `the counts of ${id} don't add up to its width ${calls.length}`)
   const owed = new Map<number, string>()
-  for (const branchId of barrier.live.keys()) {
-    const branch = state.branches.get(branchId)
-    if (branch === undefined || branch.scope !== id) bad(3, `${id} counts ${branchId}, which does not live there`)
-    for (const slot of branch?.slots ?? []) {
+  for (const branch of liveIn(state, barrier)) {
+    const branchId = branch.id
+    for (const slot of branch.slots) {
       if (owed.has(slot)) bad(1, `slot ${slot} of ${id} is owed by ${owed.get(slot)} and ${branchId}`)
       if (barrier.slots.get(slot) !== undefined) bad(1, `slot ${slot} of ${id} is owed by ${branchId} and has settled`)
       owed.set(slot, branchId)
@@ -175,7 +174,6 @@ function checkBranch(bad: Bad, state: State, branch: Branch): void {
   const barrier = state.barriers.get(scope)
   if (branch.slots.length === 0) bad(3, `${id} owes no slot`)
   if (barrier === undefined) return bad(3, `${id} owes slots of ${scope}, which is not open`)
-  if (!barrier.live.has(id)) bad(3, `${scope} does not count ${id}`)
   const groups = barrier.groups.filter((group) => group?.has(id)).length
   switch (standing.status) {
     case 'ready':

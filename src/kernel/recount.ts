@@ -1,7 +1,7 @@
 import { reachKey, reachOf } from './reach.js'
 import type { Shape } from './shape.js'
 import type { Barrier, State } from './state.js'
-import { enclosingForks, shapeOf } from './state.js'
+import { enclosingForks, liveIn, shapeOf } from './state.js'
 import { Trie } from './trie.js'
 
 /** Whom each agent may invoke, and whether that is a notify edge. */
@@ -34,11 +34,9 @@ export function recounted(before: State): State {
     reaches = reaches.set(key, reach)
     const approaching = joins.map(() => 0)
     const groups: (Trie<true> | null)[] = joins.map(() => null)
-    for (const id of barrier.live.keys()) {
-      const branch = before.branches.get(id)
-      if (branch === undefined) continue
+    for (const branch of liveIn(before, barrier)) {
       const held = branch.standing.status === 'held' ? joins.indexOf(branch.standing.node) : -1
-      if (held >= 0) groups[held] = (groups[held] ?? Trie.empty<true>()).set(id, true)
+      if (held >= 0) groups[held] = (groups[held] ?? Trie.empty<true>()).set(branch.id, true)
       else for (const index of reach.from[branch.agent] ?? []) approaching[index] = (approaching[index] ?? 0) + 1
     }
     const counted: Barrier = { ...barrier, reach: joins.length === 0 ? '' : key, approaching, groups }

@@ -45,15 +45,10 @@ export function contributions(barrier: Barrier, deciding: readonly number[] | nu
 
 /** The values of the slots that arrived, in slot order; a slot that arrived with none gives `undefined`, which JSON can't hold in a list. */
 export function valuesOf(slots: readonly Slot[]): readonly unknown[] {
-  return Object.freeze(slots.flatMap((slot) => (slot.status === 'arrived' ? [slot.value] : [])))
+  return slots.flatMap((slot) => (slot.status === 'arrived' ? [slot.value] : []))
 }
 
 /** What the waiting agent is shown of a join. */
 export function joinData(ok: boolean, slots: readonly Slot[], extra: readonly Contribution[]): JoinData {
-  return Object.freeze({
-    ok,
-    slots: Object.freeze(slots.map((slot) => Object.freeze(slot))),
-    values: valuesOf(slots) as JoinData['values'],
-    extra: Object.freeze(extra.map(({ by, value }) => Object.freeze({ by, value }))),
-  })
+  return { ok, slots, values: valuesOf(slots) as JoinData['values'], extra: extra.map(({ by, value }) => ({ by, value })) }
 }

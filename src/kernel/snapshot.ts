@@ -10,9 +10,8 @@ import { Trie } from './trie.js'
 export const snapshotVersion = '1'
 
 type Entries<V> = readonly (readonly [string, V])[]
-type SavedBarrier = Omit<Barrier, 'slots' | 'live' | 'reach' | 'approaching' | 'groups'> & {
+type SavedBarrier = Omit<Barrier, 'slots' | 'reach' | 'approaching' | 'groups'> & {
   readonly slots: readonly (readonly [number, SettledSlot])[]
-  readonly live: readonly string[]
 }
 
 const tries = ['branches', 'asks', 'closedAsks', 'timers', 'queue', 'turns', 'aborting', 'crashes', 'gates'] as const
@@ -22,10 +21,9 @@ export function saveState(state: State): unknown {
   const { barriers, reaches: _, edit: __, work, ...rest } = state
   const saved: Record<string, unknown> = { ...rest, run: rest.run === null ? null : { ...rest.run, targets: null, dependents: null } }
   for (const key of tries) saved[key] = [...state[key].entries()]
-  saved['barriers'] = [...barriers.values()].map(({ slots, live, reach: ___, approaching: ____, groups: _____, ...barrier }) => ({
+  saved['barriers'] = [...barriers.values()].map(({ slots, reach: ___, approaching: ____, groups: _____, ...barrier }) => ({
     ...barrier,
     slots: [...slots.entries()],
-    live: [...live.keys()],
   }))
   saved['work'] = [...work.entries()].map(([branch, { records, earlier, count }]) => [
     branch,
@@ -61,14 +59,13 @@ function loadBranch(branch: Branch): Branch {
   }
 }
 
-function loadBarrier({ slots, live, ...barrier }: SavedBarrier): Barrier {
+function loadBarrier({ slots, ...barrier }: SavedBarrier): Barrier {
   let row = Row.of<SettledSlot>(barrier.calls.length)
   for (const [index, slot] of slots) row = row.set(index, slot)
   return {
     ...barrier,
     base: barrier.base,
     slots: row,
-    live: Trie.from(live.map((id) => [id, true] as const)),
     reach: '',
     approaching: [],
     groups: [],

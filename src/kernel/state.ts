@@ -1,5 +1,6 @@
 import type { Action, BranchState } from './action.js'
 import type { Failure } from './failure.js'
+import { childBranch, rootBranch } from './ids.js'
 import type { JoinSpec } from './join.js'
 import type { StepMessage, TurnMessage } from './message.js'
 import type { Reach } from './reach.js'
@@ -161,8 +162,9 @@ export interface Barrier {
   readonly each: { readonly concurrency: number | null; readonly opened: number } | null
   /** The state with which the scope began. */
   readonly base: BranchState | undefined
-  /** The branches that owe slots here. */
-  readonly live: Trie<true>
+  /** The branch that forked or notified, null at the root; its child of slot 0 has the ordinal `firstChild`, the others follow. */
+  readonly opener: string | null
+  readonly firstChild: number
   readonly reach: string
   /** Per rendezvous: how many live branches that are not held reach it, and who is held there. */
   readonly approaching: readonly number[]
@@ -321,6 +323,15 @@ export function* enclosingForks(state: State, scope: string): Generator<{ barrie
     const waiting = branchOf(state, barrier.waiting)
     yield { barrier, agent: waiting.agent }
     barrier = barrierOf(state, waiting.scope)
+  }
+}
+
+/** The live branches of a scope, by the slot that each was opened for. Their ids follow from the barrier: no list of them is kept. */
+export function* liveIn(state: State, barrier: Barrier): Generator<Branch> {
+  for (let slot = 0; slot < barrier.calls.length; slot++) {
+    const id = barrier.opener === null ? rootBranch(slot, barrier.calls.length) : childBranch(barrier.opener, barrier.firstChild + slot)
+    const branch = state.branches.get(id)
+    if (branch?.scope === barrier.id) yield branch
   }
 }
 

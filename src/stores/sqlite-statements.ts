@@ -58,7 +58,7 @@ export const sql = {
   // A row may begin before the event that is asked for and still hold it.
   events: `
     select seq, n, body from event
-    where rid = ? and seq >= coalesce((select max(seq) from event where rid = ? and seq <= ? + 1), 0) and seq + n - 1 > ?
+    where rid = ? and seq >= coalesce((select max(seq) from event where rid = ? and seq <= ?), 0) and seq + n - 1 > ?
     order by seq limit ?`,
   marks:
     'select run.id as run, mark.key, mark.body from mark cross join run on run.rid = mark.rid where mark.kind = ? order by mark.rid, mark.rowid',

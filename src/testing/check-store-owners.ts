@@ -71,6 +71,22 @@ export const ownerChecks: readonly StoreCheck[] = [
     },
   },
   {
+    promise: 'a claim takes the earliest first, whatever their definition',
+    holds: async ({ store }) => {
+      const by = await joined(store)
+      const of = (definition: string, wake: number) => ({ create: { definition, version: '1', tags: {} }, wake })
+      await commit(
+        store,
+        starting('a3', by, of('a', 3)),
+        starting('a1', by, of('a', 1)),
+        starting('b2', by, of('b', 2)),
+        starting('b4', by, of('b', 4)),
+      )
+      const definitions = ['b', 'a'].map((name) => ({ name, versions: ['1'] }))
+      same(idsOf(await store.claim({ worker: by, definitions, now: 9, limit: 3 })), ['a1', 'b2', 'a3'])
+    },
+  },
+  {
     promise: 'a claim says when the earliest of what it left is due',
     holds: async ({ store }) => {
       const by = await joined(store)

@@ -1,0 +1,416 @@
+import { agent, type Definition, TuttiError, topology, type Tutti } from 'tutti'
+import { expect, test } from 'vitest'
+import {
+  codeOf,
+  deferred,
+  forksEach,
+  hub,
+  type HubTurn,
+  journal,
+  opened,
+  rest,
+  solo,
+  type SoloTurn,
+  timed,
+  type WorkerTurn,
+} from './opened.js'
+
+class Money {
+  readonly amount = 1
+}
+const cyclic: { list: unknown[] } = { list: [] }
+cyclic.list.push({ back: cyclic })
+
+/** Values that are no JSON, each with a word that its refusal contains. */
+const notJson: readonly (readonly [what: string, value: unknown, word: RegExp])[] = [
+  ['a function', () => 1, /function/],
+  ['a cycle', cyclic, /contains itself/],
+  ['a BigInt', 10n, /bigint/],
+  ['NaN', Number.NaN, /NaN/],
+  ['infinity', Number.NEGATIVE_INFINITY, /Infinity/],
+  ['a Date', new Date(0), /Date/],
+  ['a Map', new Map([[1, 2]]), /Map/],
+  ['a Set', new Set([1]), /Set/],
+  ['a class instance', new Money(), /Money/],
+  ['a symbol', Symbol('s'), /symbol/],
+  ['an Error', new Error('e'), /Error/],
+  ['a promise', Promise.resolve(1), /Promise/],
+  ['a typed array', new Uint8Array(2), /Uint8Array/],
+  ['undefined in an array', [1, undefined], /undefined/],
+  ['a hole in an array', [1, , 2], /undefined/], // eslint-disable-line no-sparse-arrays
+  ['a key named __proto__', JSON.parse('{"__proto__":{"admin":true}}'), /__proto__/],
+  ['a key that is a symbol', { [Symbol('k')]: 1 }, /symbol/],
+  ['a regular expression', /x/, /RegExp/],
+]
+
+const codesOf = (make: () => unknown): string[] | undefined => {
+  try {
+    make()
+    return undefined
+  } catch (error) {
+    if (!TuttiError.is(error, 'INVALID_TOPOLOGY')) throw error
+    return error.problems?.map(({ code }) => code)
+  }
+}
+
+test('an unknown agent and a name that is there twice are errors of definition, and no run starts', () => {
+  const act = (turn: SoloTurn) => turn.finish()
+  expect(codesOf(() => topology({ name: 't', flows: ['Start -> A -> End', 'A -> B'], agents: { A: act } } as never))).toHaveLength(1)
+  expect(codesOf(() => topology({ name: 't', flows: ['Start -> A -> End'], agents: { A: act, B: act } } as never))).not.toBeUndefined()
+  const twice = [agent({ name: 'A', act: act as never }), agent({ name: 'A', act: act as never })]
+  expect(codesOf(() => topology({ name: 't', flows: ['Start -> A -> End'], agents: twice }))).not.toBeUndefined()
+  expect(codesOf(() => topology({ name: 't', flows: ['Start -> A -> End'], agents: { A: act } } as never))).toBeUndefined()
+})
+
+test('an invoke outside the topology rejects that turn alone: it names the agent, what it tried and what it may do', async () => {
+  await using tutti = await opened()
+  const feedback: string[] = []
+  const definition = topology({
+    name: 'edges',
+    flows: ['Start -> H -> End', 'H -> A | C', 'C -> D', 'A | D -> H'],
+    agents: [
+      agent({
+        name: 'H',
+        act: { request: (turn) => turn.fork(['A', 'C']), join: (turn, join) => (turn as unknown as SoloTurn).finish(join.values) },
+      }),
+      agent({ name: 'A', act: (turn) => turn.reply('a') }),
+      agent({
+        name: 'C',
+        act: (turn) => {
+          if (turn.message.kind === 'feedback') feedback.push(turn.message.problem)
+          return turn.attempt === 1
+            ? turn.invoke('H', 'wrong')
+            : turn.attempt === 2
+              ? turn.invoke('Nobody', 'wrong')
+              : turn.invoke('D', 'c')
+        },
+      }),
+      agent({ name: 'D', act: (turn) => turn.reply(`${String(turn.request)}d`) }),
+    ],
+  })
+  const run = await tutti.start(definition)
+  expect(await run.output()).toEqual(['a', 'cd'])
+  expect(feedback).toEqual([
+    expect.stringMatching(/^C .*may not invoke H.*may invoke D/),
+    expect.stringMatching(/^C .*may not invoke Nobody/),
+  ])
+  const rejected = (await journal(run)).flatMap((event) => (event.type === 'turn.rejected' ? [event.agent] : []))
+  expect(rejected).toEqual(['C', 'C'])
+})
+
+test('an input that is no JSON is refused with the path to it, and nothing is recorded', async () => {
+  await using tutti = await opened()
+  for (const [what, value, word] of notJson) {
+    const error = await tutti
+      .start(
+        solo((turn) => turn.finish()),
+        { input: { deep: [value] } },
+      )
+      .catch((thrown: unknown) => thrown)
+    expect(error, what).toMatchObject({ code: 'INVALID_INPUT', message: expect.stringMatching(word) })
+    expect((error as Error).message, what).toMatch(/deep(\[0\]|\.0)/)
+  }
+  expect((await tutti.runs()).runs).toEqual([])
+  expect(({} as { admin?: boolean }).admin).toBeUndefined()
+})
+
+test('what an agent sends, replies, finishes or asks with must be JSON: else its turn is rejected, and nothing is sent', async () => {
+  await using tutti = await opened()
+  for (const [what, value, word] of notJson) {
+    const bad = { deep: [value] }
+    const received: unknown[] = []
+    const problems: string[] = []
+    const noted = (turn: { message: { kind: string; problem?: string } }): boolean => {
+      if (turn.message.kind === 'feedback') problems.push(turn.message.problem ?? '')
+      return turn.message.kind === 'feedback'
+    }
+    const definition = hub(
+      (turn: HubTurn) => {
+        if (turn.message.kind === 'join') return turn.finish(bad)
+        const again = noted(turn)
+        if (turn.turn === 2) return turn.finish('good')
+        return again
+          ? turn.fork([{ to: 'W', request: 'good' }])
+          : turn.fork([
+              { to: 'W', request: 'good' },
+              { to: 'W', request: bad },
+            ])
+      },
+      (turn: WorkerTurn) => {
+        received.push(turn.request)
+        return turn.reply(noted(turn) ? 'good' : bad)
+      },
+    )
+    expect(await tutti.execute(definition), what).toBe('good')
+    expect(new Set(received)).toEqual(new Set(['good']))
+    expect(problems, what).toHaveLength(3)
+    for (const problem of problems) expect(problem, what).toMatch(word)
+    const asks = solo((turn) => (noted(turn) ? turn.finish('asked in vain') : turn.ask(bad)))
+    expect(await tutti.execute(asks)).toBe('asked in vain')
+  }
+  expect(await tutti.asks()).toEqual([])
+})
+
+test('an agent that returns nothing, or no action, is told what to return, and fails when it does not learn', async () => {
+  await using tutti = await opened()
+  const made: unknown[] = [
+    undefined,
+    null,
+    'text',
+    7,
+    true,
+    [],
+    {},
+    { type: 'dance' },
+    { type: 'invoke' },
+    { type: 'fork' },
+    { type: 'fork', calls: [7] },
+    () => 1,
+    1n,
+  ]
+  for (const returned of made) {
+    const problems: string[] = []
+    const run = await tutti.start(
+      solo((turn) => {
+        if (turn.message.kind === 'feedback') problems.push(turn.message.problem)
+        return returned
+      }),
+    )
+    const result = await run.result()
+    expect(result, String(returned)).toMatchObject({ status: 'failed', error: { code: 'REJECTED', at: { agent: 'A', branch: 'r' } } })
+    expect(problems).toHaveLength(2)
+    for (const problem of problems) expect(problem).toMatch(/turn\.|invoke|fork|call|action/)
+  }
+})
+
+test('an action that was made by hand is judged like any other', async () => {
+  await using tutti = await opened()
+  expect(await tutti.execute(solo(() => ({ type: 'finish', output: 1 })))).toBe(1)
+  for (const error of [
+    undefined,
+    null,
+    'text',
+    {},
+    { code: 7 },
+    { code: 'AGENT_FAILED', message: 'x', data: 1n },
+    { code: 'AGENT_FAILED', message: 'x', data: () => 1 },
+    cyclic,
+  ]) {
+    const run = await tutti.start(solo(() => ({ type: 'fail', error })))
+    const result = await Promise.race([run.result(), rest(100).then(() => 'it hangs')])
+    expect(result).toMatchObject({
+      status: 'failed',
+      error: { code: expect.stringMatching(/AGENT_FAILED|REJECTED/), message: expect.stringMatching(/./) },
+    })
+  }
+  expect(await tutti.execute(solo((turn) => turn.finish('others go on')))).toBe('others go on')
+})
+
+test('an agent that throws what is no Error fails with something that can be read, and so does one that gives it to fail', async () => {
+  await using tutti = await opened()
+  const trap = {
+    get message(): string {
+      throw new Error('a trap')
+    },
+    get other(): string {
+      throw new Error('a trap')
+    },
+  }
+  const odd = Object.assign(new Error('x'), { message: 10n as unknown as string, big: 1n, at: new Date() })
+  const revoked = Proxy.revocable({}, {})
+  revoked.revoke()
+  for (const [thrown, message] of [
+    ['a text', /^a text$/],
+    [undefined, /undefined/],
+    [null, /null/],
+    [{ code: 'E_X', message: 'an object' }, /^an object$/],
+    [{ only: 'data' }, /data/],
+    [404, /404/],
+    [1n, /bigint/],
+    [Symbol('s'), /symbol/],
+    [() => 1, /function/],
+    [new Error(''), /Error/],
+    [new Date(0), /Date/],
+    [cyclic, /itself/],
+    [trap, /./],
+    [odd, /./],
+    [revoked.proxy, /./],
+  ] as const) {
+    for (const act of [
+      () => {
+        throw thrown
+      },
+      () => Promise.reject(thrown),
+      (turn: SoloTurn) => turn.fail(thrown),
+      (turn: SoloTurn) =>
+        turn.step('s', () => {
+          throw thrown
+        }),
+    ]) {
+      const run = await tutti.start(solo(act as never))
+      const result = await Promise.race([run.result(), rest(100).then(() => 'it hangs')])
+      expect(result).toMatchObject({ status: 'failed', error: { code: 'AGENT_FAILED', message: expect.stringMatching(message) } })
+    }
+  }
+  expect(await (await tutti.start(solo((turn) => turn.fail({ code: 'E_X', message: 'm', n: 1, f: () => 1 })))).result()).toMatchObject({
+    error: { message: 'm', data: { code: 'E_X', n: 1 } },
+  })
+})
+
+test('an agent that ignores its signal, or never returns under a timeout, ends nobody but itself', async () => {
+  await using at = await timed({ graceMs: 100 })
+  const join = { policy: 'settled' }
+  const definition = hub(
+    (turn: HubTurn) =>
+      turn.message.kind === 'join'
+        ? turn.finish(turn.message.join.slots.map(({ status }) => status))
+        : forksEach(['deaf', 'fine'], join)(turn),
+    { timeoutMs: 1_000, act: (turn: WorkerTurn) => (turn.request === 'deaf' ? new Promise(() => {}) : turn.reply('fine')) },
+  )
+  const run = await at.tutti.start(definition)
+  await at.clock.advance(2_000)
+  expect(await run.output()).toEqual(['failed', 'arrived'])
+})
+
+test('a run that goes wrong in every way disturbs no other run of the engine', async () => {
+  await using tutti = await opened()
+  const bad: Definition<unknown>[] = [
+    solo(() => {
+      throw undefined
+    }),
+    solo(() => ({ type: 'finish', output: 1n })),
+    solo((turn) => turn.step('s', () => Promise.reject(cyclic))),
+    solo(() => ({ type: 'fork', calls: cyclic })),
+    solo((turn) => turn.finish(), {
+      result: () => {
+        throw new Error('the result function broke')
+      },
+    }),
+    hub(forksEach([1, 2]), (turn) => turn.reply(1, { state: { n: turn.request } }), {
+      state: () => ({ n: 0 }),
+      merge: {
+        n: () => {
+          throw new Error('the merge broke')
+        },
+      },
+    }),
+    hub(forksEach([1, 2]), (turn) => turn.reply(1, { state: { n: turn.request } }), { state: () => ({ n: 0 }), merge: { n: () => 1n } }),
+  ]
+  const good = solo(async (turn) => turn.finish(await turn.step('s', () => turn.request)))
+  const runs = await Promise.all(Array.from({ length: 20 }, (_, at) => tutti.start(good, { input: at })))
+  const results = await Promise.all(bad.map(async (definition) => (await tutti.start(definition)).result()))
+  expect(results.map((result) => (result.status === 'failed' ? result.error.code : result.status))).toEqual([
+    'AGENT_FAILED',
+    'REJECTED',
+    'AGENT_FAILED',
+    'REJECTED',
+    'RESULT_FAILED',
+    'MERGE_FAILED',
+    'MERGE_FAILED',
+  ])
+  expect(await Promise.all(runs.map((run) => run.output()))).toEqual(runs.map((_, at) => at))
+})
+
+test('tags and options of a start that are none are refused before anything is recorded', async () => {
+  await using tutti = await opened()
+  const definition = solo((turn) => turn.finish())
+  for (const tags of [{ a: 1 }, ['x'], 'x', { a: null }, { a: () => 1 }])
+    expect(await codeOf(tutti.start(definition, { tags } as never)), JSON.stringify(tags)).toBe('INVALID_INPUT')
+  expect((await tutti.runs()).runs).toEqual([])
+})
+
+/** Everything that can be reached from a value, and is not frozen. */
+function thawed(value: unknown, path = '', seen = new Set<unknown>()): string[] {
+  if (typeof value !== 'object' || value === null || seen.has(value) || value instanceof AbortSignal) return []
+  seen.add(value)
+  const inner = Object.entries(value).flatMap(([key, item]) => thawed(item, `${path}.${key}`, seen))
+  return Object.isFrozen(value) ? inner : [path === '' ? '(itself)' : path, ...inner]
+}
+
+test('everything that is given to user code is frozen, to the last corner', async () => {
+  await using tutti = await opened()
+  const found = new Map<string, string[]>()
+  const look = (name: string, value: unknown): void => {
+    found.set(name, thawed(value))
+  }
+  const definition = hub(
+    (turn: HubTurn) => {
+      look(`the hub's turn ${turn.turn}`, turn)
+      if (turn.message.kind === 'answer') return turn.finish({ deep: [{ a: 1 }] })
+      if (turn.message.kind === 'join') {
+        look('a join', turn.message.join)
+        return turn.ask({ deep: [1] })
+      }
+      return turn.fork([{ to: 'W', request: { deep: [{ a: 1 }] } }, 'W'], { state: { list: [{ x: 1 }] } })
+    },
+    async (turn: WorkerTurn) => {
+      look('a worker', turn)
+      look(
+        'a result',
+        await turn.step('s', (ctx) => {
+          look('a context', ctx)
+          return { deep: [{ a: 1 }] }
+        }),
+      )
+      return turn.reply({ deep: [{ a: 1 }] })
+    },
+    {
+      state: (input: unknown) => {
+        if (input !== undefined) look('the input of state', input)
+        return { list: [] }
+      },
+      merge: {
+        list: (base: unknown, changed: unknown) => {
+          look('the base of a merge', base)
+          look('the changed of a merge', changed)
+          return base
+        },
+      },
+      result: (finishes: unknown) => {
+        look('the finishes', finishes)
+        return finishes
+      },
+    },
+  )
+  const run = await tutti.start(definition, { input: { deep: [{ a: 1 }] }, tags: { a: 'b' } })
+  await rest()
+  const asks = await run.asks()
+  look('the asks', asks[0])
+  await run.answer(asks[0]?.id ?? '', { deep: [1] })
+  look('the output', await run.output())
+  look('the tags', run.tags)
+  look('the handle', run)
+  for await (const event of run.events()) look(`the event ${event.type}`, event)
+  expect([...found].filter(([, paths]) => paths.length > 0)).toEqual([])
+  expect(found.size).toBeGreaterThan(15)
+})
+
+test('what was given to the engine can be changed afterwards without the engine noticing', async () => {
+  await using tutti = await opened()
+  const held = deferred()
+  const input = { list: [1] }
+  const definition = solo(async (turn) => {
+    await held.promise
+    const output = { seen: turn.request, list: [1] }
+    const action = turn.finish(output)
+    setImmediate(() => output.list.push(2))
+    return action
+  })
+  const run = await tutti.start(definition, { input })
+  input.list.push(2)
+  held.resolve()
+  expect(await run.output()).toEqual({ seen: { list: [1] }, list: [1] })
+})
+
+test('an engine is opened with sensible options only', async () => {
+  for (const options of [{ store: 'redis://x' }, { concurrency: 0 }, { concurrency: Number.NaN }, { graceMs: -1 }]) {
+    const outcome = await opened(options as never).then(
+      async (tutti: Tutti) => {
+        await tutti.close()
+        return 'accepted'
+      },
+      (error: unknown) => error,
+    )
+    expect(outcome, JSON.stringify(options)).toBeInstanceOf(Error)
+  }
+})

@@ -1,0 +1,451 @@
+import { type ActivityContext, TuttiError } from 'tutti'
+import { expect, test } from 'vitest'
+import { codeOf, deferred, journal, journalSoFar, opened, rest, solo, type SoloTurn, timed, typesOf, untilAborted } from './opened.js'
+
+test('a step gives what its code gives, as frozen JSON, and nothing for nothing', async () => {
+  await using tutti = await opened()
+  const given: unknown[] = []
+  const run = await tutti.start(
+    solo(async (turn) => {
+      const list = [1, { deep: true }]
+      given.push(await turn.step('list', () => list))
+      list.push(2)
+      given.push(await turn.step('drops', async () => ({ kept: 1, dropped: undefined })))
+      given.push(await turn.step('nothing', () => {}))
+      given.push(await turn.step('null', () => null))
+      return turn.finish()
+    }),
+  )
+  await run.result()
+  expect(given).toEqual([[1, { deep: true }], { kept: 1 }, undefined, null])
+  expect(Object.keys(given[1] as object)).toEqual(['kept'])
+  expect(Object.isFrozen(given[0]) && Object.isFrozen((given[0] as unknown[])[1])).toBe(true)
+})
+
+test('a result is in the journal before the body is given it', async () => {
+  await using tutti = await opened()
+  const recorded: unknown[] = []
+  const run = await tutti.start(
+    solo(async (turn) => {
+      const own = await tutti.run(turn.runId)
+      for (const name of ['a', 'b', 'c']) {
+        await turn.step(name, () => name)
+        recorded.push((await journalSoFar(own)).flatMap((event) => (event.type === 'activity.completed' ? [event.value] : [])))
+      }
+      return turn.finish()
+    }),
+  )
+  await run.result()
+  expect(recorded).toEqual([['a'], ['a', 'b'], ['a', 'b', 'c']])
+})
+
+test('results reach the body one per macrotask, in the order of the journal', async () => {
+  await using tutti = await opened()
+  const gates = Array.from({ length: 6 }, () => deferred())
+  const arrivals: { name: unknown; tick: number }[] = []
+  let tick = 0
+  let counting = true
+  const count = (): void => {
+    tick++
+    if (counting) setImmediate(count)
+  }
+  const run = await tutti.start(
+    solo(async (turn) => {
+      await Promise.all(
+        gates.map(({ promise }, at) =>
+          turn
+            .step(`s${at}`, async () => {
+              await promise
+              return `s${at}`
+            })
+            .then((name) => arrivals.push({ name, tick })),
+        ),
+      )
+      return turn.finish()
+    }),
+  )
+  await rest()
+  count()
+  for (const at of [3, 0, 5, 1, 4, 2]) gates[at]?.resolve()
+  const events = await journal(run)
+  counting = false
+  expect(arrivals.map(({ name }) => name)).toEqual(events.flatMap((event) => (event.type === 'activity.completed' ? [event.value] : [])))
+  expect(new Set(arrivals.map((arrival) => arrival.tick)).size).toBe(6)
+})
+
+test('each step has a key of its own, by its name and how often that occurred, or as it says itself', async () => {
+  await using tutti = await opened()
+  const keys: string[] = []
+  const note = ({ idempotencyKey }: ActivityContext): void => void keys.push(idempotencyKey)
+  const definition = solo(async (turn) => {
+    keys.push(turn.idempotencyKey)
+    await turn.step('fetch', note)
+    await turn.step('fetch', note)
+    await turn.step('store', note)
+    await turn.step('fetch', note, { key: 'mine' })
+    return turn.finish()
+  })
+  await tutti.execute(definition, { id: 'R' })
+  const nonce = keys[0]?.split('/')[0] ?? ''
+  expect(nonce).not.toBe('')
+  expect(keys).toEqual(['R/r/1', 'R/r/1/fetch#0', 'R/r/1/fetch#1', 'R/r/1/store#0', 'R/r/1/mine'].map((key) => `${nonce}/${key}`))
+  keys.length = 0
+  await tutti.execute(definition)
+  expect(keys[0]?.split('/')[0]).not.toBe(nonce)
+})
+
+test('a key that is used twice in a turn is refused, and runs nothing', async () => {
+  await using tutti = await opened()
+  const ran: string[] = []
+  const attempts: ((turn: SoloTurn) => Promise<unknown>)[] = [
+    async (turn) => {
+      await turn.step('a', () => ran.push('first'), { key: 'k' })
+      await turn.step('b', () => ran.push('second'), { key: 'k' })
+      return turn.finish()
+    },
+    async (turn) => {
+      await turn.step('x', () => ran.push('first'), { key: 'a#0' })
+      await turn.step('a', () => ran.push('second'))
+      return turn.finish()
+    },
+    async (turn) => {
+      await turn.step('a', () => ran.push('first'))
+      await turn.step('x', () => ran.push('second'), { key: 'a#0' })
+      return turn.finish()
+    },
+  ]
+  for (const attempt of attempts) {
+    ran.length = 0
+    const run = await tutti.start(solo(attempt))
+    expect(await Promise.race([run.result(), rest(100).then(() => 'it hangs')])).toMatchObject({
+      status: 'failed',
+      error: { code: 'AGENT_FAILED', data: { code: 'DUPLICATE_STEP_KEY' } },
+    })
+    expect(ran).toEqual(['first'])
+  }
+})
+
+test('a step inside a step is refused, however deep, and one beside it is not', async () => {
+  await using tutti = await opened()
+  const caught: unknown[] = []
+  let inner = 0
+  const run = await tutti.start(
+    solo(async (turn) => {
+      await turn
+        .step('outer', async () => {
+          await rest(1)
+          await turn.step('inner', () => inner++).catch((error: unknown) => caught.push(error))
+        })
+        .catch((error: unknown) => caught.push(error))
+      await Promise.all([turn.step('beside', () => 1), turn.step('it', () => 2)])
+      return turn.finish('done')
+    }),
+  )
+  expect(await run.output()).toBe('done')
+  expect(caught).toHaveLength(1)
+  expect(TuttiError.is(caught[0], 'NESTED_STEP') || (caught[0] as { code?: string }).code === 'NESTED_STEP').toBe(true)
+  expect(inner).toBe(0)
+})
+
+test('a step that needs no name, or a bad one, is refused', async () => {
+  await using tutti = await opened()
+  for (const call of [(turn: SoloTurn) => turn.step('', () => 1), (turn: SoloTurn) => turn.step('a', () => 1, { key: '' })]) {
+    const run = await tutti.start(
+      solo(async (turn) => {
+        await call(turn)
+        return turn.finish()
+      }),
+    )
+    expect(await run.result()).toMatchObject({ status: 'failed', error: { code: 'AGENT_FAILED' } })
+  }
+})
+
+test('a step is retried inside itself, under one key, with backoff, and only if it says so', async () => {
+  await using at = await timed()
+  const seen: { attempt: number; key: string; now: number }[] = []
+  const flaky = (ctx: ActivityContext): string => {
+    seen.push({ attempt: ctx.attempt, key: ctx.idempotencyKey, now: at.clock.now() })
+    if (seen.length < 3) throw Object.assign(new Error('busy'), { code: seen.length })
+    return 'done'
+  }
+  const run = await at.tutti.start(
+    solo(async (turn) => turn.finish(await turn.step('flaky', flaky, { retry: { attempts: 5, backoffMs: 1_000, factor: 3 } }))),
+  )
+  await at.clock.advance(10_000)
+  expect(await run.output()).toBe('done')
+  expect(seen.map(({ attempt }) => attempt)).toEqual([1, 2, 3])
+  expect(new Set(seen.map(({ key }) => key)).size).toBe(1)
+  const waits = [(seen[1]?.now ?? 0) - (seen[0]?.now ?? 0), (seen[2]?.now ?? 0) - (seen[1]?.now ?? 0)]
+  for (const [index, full] of [1_000, 3_000].entries()) {
+    expect(waits[index]).toBeGreaterThanOrEqual(full / 2)
+    expect(waits[index]).toBeLessThanOrEqual(full)
+  }
+  expect(typesOf(await journal(run)).filter((type) => type.startsWith('activity'))).toEqual(['activity.completed'])
+  seen.length = 0
+  const never = await at.tutti.start(
+    solo(async (turn) =>
+      turn.finish(await turn.step('flaky', flaky, { retry: { attempts: 5, if: ({ data }) => (data as { code: number }).code > 1 } })),
+    ),
+  )
+  expect(await never.result()).toMatchObject({ status: 'failed', error: { message: 'busy', data: { code: 1 } } })
+  expect(seen).toHaveLength(1)
+})
+
+test('a step that takes too long is told so by its signal, fails, and can be tried again', async () => {
+  await using at = await timed()
+  let attempts = 0
+  const reasons: unknown[] = []
+  const slow = async ({ signal }: ActivityContext): Promise<string> => {
+    if (++attempts === 2) return 'second'
+    await untilAborted(signal).catch((reason: unknown) => reasons.push(reason))
+    return 'too late'
+  }
+  const run = await at.tutti.start(
+    solo(async (turn) => {
+      const first = await turn.step('slow', slow, { timeoutMs: 1_000 }).catch((error: Error) => error.message)
+      return turn.finish([first, await turn.step('again', slow, { timeoutMs: 1_000, retry: { attempts: 2 } })])
+    }),
+  )
+  await at.clock.advance(1_000)
+  expect(await run.output()).toEqual([expect.stringContaining('1000 ms'), 'second'])
+  expect(reasons).toHaveLength(1)
+  expect((await journal(run)).find(({ type }) => type === 'activity.failed')).toMatchObject({ name: 'slow', error: { code: 'TIMEOUT' } })
+})
+
+test('the failure of a step is recorded, is caught with its message and fields, and fails a turn that does not catch it', async () => {
+  await using tutti = await opened()
+  const fails = (): never => {
+    throw Object.assign(new Error('no such file'), { code: 'ENOENT', path: '/x', socket: () => 1 })
+  }
+  const caught = await tutti.start(
+    solo(async (turn) => {
+      try {
+        return turn.finish(await turn.step('read', fails))
+      } catch (error) {
+        const { message, code, path } = error as Error & { code: string; path: string }
+        return turn.finish({ isError: error instanceof Error, message, code, path })
+      }
+    }),
+  )
+  expect(await caught.output()).toEqual({ isError: true, message: 'no such file', code: 'ENOENT', path: '/x' })
+  expect((await journal(caught)).find(({ type }) => type === 'activity.failed')).toMatchObject({
+    name: 'read',
+    error: { message: 'no such file', data: { code: 'ENOENT', path: '/x' } },
+  })
+  const uncaught = await tutti.start(solo(async (turn) => turn.finish(await turn.step('read', fails))))
+  expect(await uncaught.result()).toMatchObject({ error: { code: 'AGENT_FAILED', message: 'no such file', data: { code: 'ENOENT' } } })
+})
+
+test('what is no JSON fails the step with the path to it, and is not retried', async () => {
+  await using tutti = await opened()
+  class Money {
+    amount = 1
+  }
+  const cyclic: { self?: unknown } = {}
+  cyclic.self = cyclic
+  let ran = 0
+  for (const bad of [
+    () => 1,
+    1n,
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+    new Date(),
+    new Map(),
+    new Money(),
+    cyclic,
+    Symbol('x'),
+    [undefined],
+    JSON.parse('{"__proto__":1}'),
+  ]) {
+    ran = 0
+    const run = await tutti.start(
+      solo(async (turn) =>
+        turn.finish(
+          await turn.step(
+            'bad',
+            () => {
+              ran++
+              return { deep: [bad] }
+            },
+            { retry: { attempts: 3 } },
+          ),
+        ),
+      ),
+    )
+    expect(await run.result(), String(typeof bad)).toMatchObject({
+      status: 'failed',
+      error: { code: 'AGENT_FAILED', message: expect.stringMatching(/'bad'.*deep(\[0\]|\.0)/) },
+    })
+    expect(ran).toBe(1)
+  }
+})
+
+test('a retry of the turn is given its earlier successes back, by key or by a name that occurred once, and repeats the rest', async () => {
+  await using tutti = await opened()
+  const ran: string[] = []
+  const keys = new Map<string, Set<string>>()
+  const effect =
+    (name: string) =>
+    ({ idempotencyKey }: ActivityContext): string => {
+      ran.push(name)
+      keys.set(name, (keys.get(name) ?? new Set()).add(idempotencyKey))
+      return `${name} ${ran.length}`
+    }
+  const given: unknown[] = []
+  const run = await tutti.start(
+    solo({
+      retry: { attempts: 3 },
+      act: async (turn: SoloTurn) => {
+        const once = await turn.step('once', effect('once'))
+        const keyed = await turn.step('many', effect('keyed'), { key: 'keyed' })
+        const first = await turn.step('twice', effect('twice a'))
+        const second = await turn.step('twice', effect('twice b'))
+        const caught = await turn
+          .step('fails', () => {
+            ran.push('fails')
+            if (turn.attempt === 1) throw new Error('the first time')
+            return 'not the second'
+          })
+          .catch((error: Error) => error.message)
+        given.push([once, keyed, caught])
+        if (turn.attempt < 3) throw new Error('again')
+        return turn.finish([first, second])
+      },
+    }),
+  )
+  await run.result()
+  expect(given).toEqual([
+    ['once 1', 'keyed 2', 'the first time'],
+    ['once 1', 'keyed 2', 'not the second'],
+    ['once 1', 'keyed 2', 'not the second'],
+  ])
+  const count = (name: string): number => ran.filter((one) => one === name).length
+  expect([count('once'), count('keyed'), count('twice a'), count('twice b'), count('fails')]).toEqual([1, 1, 3, 3, 2])
+  for (const [name, used] of keys) expect(used.size, name).toBe(1)
+})
+
+test('after a rejection nothing is given back, and the keys are new', async () => {
+  await using tutti = await opened()
+  const keys: string[] = []
+  const run = await tutti.start(
+    solo(async (turn) => {
+      await turn.step('once', ({ idempotencyKey }) => void keys.push(idempotencyKey))
+      return turn.attempt < 3 ? undefined : turn.finish()
+    }),
+  )
+  expect(await run.result()).toMatchObject({ status: 'succeeded' })
+  expect(keys).toHaveLength(3)
+  expect(new Set(keys).size).toBe(3)
+})
+
+test('what must not be repeated has its start on record before it runs, and after a timeout is not run again', async () => {
+  await using at = await timed({ graceMs: 100 })
+  const before: string[][] = []
+  let ran = 0
+  const run = await at.tutti.start(
+    solo({
+      timeoutMs: 1_000,
+      retry: { attempts: 3 },
+      act: async (turn: SoloTurn) => {
+        const done = await turn.step('paid', () => 'paid once', { idempotent: false })
+        const charge = await turn
+          .step(
+            'charge',
+            async ({ signal }) => {
+              ran++
+              before.push(typesOf(await journalSoFar(await at.tutti.run(turn.runId))))
+              await untilAborted(signal)
+            },
+            { idempotent: false },
+          )
+          .catch((error: Error) => ({ name: error.name, message: error.message }))
+        return turn.finish({ attempt: turn.attempt, done, charge })
+      },
+    }),
+  )
+  await at.clock.advance(1_000)
+  await rest()
+  expect(await run.output()).toEqual({
+    attempt: 2,
+    done: 'paid once',
+    charge: { name: 'ACTIVITY_OUTCOME_UNKNOWN', message: expect.stringContaining('charge') },
+  })
+  expect(ran).toBe(1)
+  expect(before[0]?.filter((type) => type === 'activity.started')).toHaveLength(2)
+})
+
+test('a step whose failure is known may be tried again by a retry of the turn, though it is not idempotent', async () => {
+  await using tutti = await opened()
+  let ran = 0
+  const run = await tutti.start(
+    solo({
+      retry: { attempts: 2 },
+      act: async (turn: SoloTurn) =>
+        turn.finish(
+          await turn.step(
+            'charge',
+            () => {
+              if (++ran === 1) throw new Error('declined')
+              return 'charged'
+            },
+            { idempotent: false },
+          ),
+        ),
+    }),
+  )
+  expect(await run.output()).toBe('charged')
+})
+
+test('steps of two branches, of two runs and of two turns have nothing to do with each other', async () => {
+  await using tutti = await opened()
+  const keys = new Set<string>()
+  let calls = 0
+  const definition = solo(async (turn) => {
+    await turn.step('same', ({ idempotencyKey }) => {
+      calls++
+      keys.add(idempotencyKey)
+    })
+    return turn.message.kind === 'answer' ? turn.finish() : turn.ask('?')
+  })
+  for (const id of ['R1', 'R2']) {
+    const run = await tutti.start(definition, { id })
+    await rest()
+    const [ask] = await run.asks()
+    await run.answer(ask?.id ?? '', 1)
+    await run.result()
+  }
+  expect(calls).toBe(4)
+  expect(keys.size).toBe(4)
+})
+
+test('a step that nobody awaits and that fails breaks nothing', async () => {
+  await using tutti = await opened()
+  const unhandled: unknown[] = []
+  const note = (error: unknown): void => void unhandled.push(error)
+  process.on('unhandledRejection', note)
+  const run = await tutti.start(
+    solo(async (turn) => {
+      void turn.step('stray', () => Promise.reject(new Error('stray')))
+      await turn.step('own', () => rest(5))
+      return turn.finish('done')
+    }),
+  )
+  expect(await run.output()).toBe('done')
+  await rest()
+  process.off('unhandledRejection', note)
+  expect(unhandled).toEqual([])
+})
+
+test('a step called by its name alone, taken out of the turn, works', async () => {
+  await using tutti = await opened()
+  const run = await tutti.start(
+    solo(async ({ step, sleep, now, random, finish, use, emit, fail, signal }: SoloTurn) => {
+      emit({ at: now() })
+      await sleep(0)
+      expect([typeof use, typeof fail, signal.aborted, random() < 1]).toEqual(['function', 'function', false, true])
+      return finish(await step('inner', ({ attempt, emit: tell }) => (tell('x'), attempt)))
+    }),
+  )
+  expect(await run.output()).toBe(1)
+  expect(await codeOf(run.output())).toEqual({ accepted: 1 })
+})
