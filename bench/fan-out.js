@@ -1,4 +1,6 @@
 // What a fan-out costs the pure kernel, per branch, at growing widths: with a plain join, and with a rendezvous on the way.
+import { execFileSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import { internalsOf } from '../dist/define/definition.js'
 import { topology } from '../dist/define/topology.js'
 import { decide } from '../dist/kernel/decide.js'
@@ -34,29 +36,39 @@ function play(shape, width) {
   if (state.status !== 'succeeded') throw new Error(`it ${state.status}`)
 }
 
-// Ten of the small ones in a row, so that both widths pay for their own garbage; the best of twelve rounds, taken in turns.
-function timed(shape) {
-  const best = { 1_000: Number.POSITIVE_INFINITY, 10_000: Number.POSITIVE_INFINITY }
-  for (let round = 0; round < 12; round++) {
-    for (const width of [1_000, 10_000]) {
-      const plays = 10_000 / width
-      const from = cpuMs()
-      for (let index = 0; index < plays; index++) play(shape, width)
-      best[width] = Math.min(best[width], (cpuMs() - from) / plays)
-    }
-  }
-  return best
-}
-
-for (const shape of [plain, meeting]) {
-  const { 1_000: small, 10_000: large } = timed(shape)
-  console.log(
-    `${shape.name.padEnd(8)} 1,000: ${small.toFixed(1)} ms   10,000: ${large.toFixed(1)} ms   ratio ${(large / small).toFixed(1)} (at most 12)   ${((large * 1_000) / 10_000).toFixed(1)} µs a branch`,
-  )
-}
-
 // Processor time, so that other work on the machine does not count.
 function cpuMs() {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1_000
+}
+
+const shapes = { plain, meeting }
+const [name, width] = process.argv.slice(2)
+
+if (name !== undefined) {
+  // One cell, in a process of its own: first as it comes, then warm.
+  const from = cpuMs()
+  play(shapes[name], Number(width))
+  const cold = cpuMs() - from
+  const plays = 10_000 / Number(width)
+  let warm = Number.POSITIVE_INFINITY
+  for (let round = 0; round < 12; round++) {
+    const start = cpuMs()
+    for (let index = 0; index < plays; index++) play(shapes[name], Number(width))
+    warm = Math.min(warm, (cpuMs() - start) / plays)
+  }
+  console.log(JSON.stringify({ cold, warm }))
+} else {
+  for (const name of Object.keys(shapes)) {
+    const cell = (width) =>
+      JSON.parse(execFileSync(process.execPath, [fileURLToPath(import.meta.url), name, String(width)], { encoding: 'utf8' }))
+    const small = cell(1_000)
+    const large = cell(10_000)
+    console.log(
+      `${name.padEnd(8)} a process's first fan-out  1,000: ${small.cold.toFixed(1)} ms   10,000: ${large.cold.toFixed(1)} ms   ratio ${(large.cold / small.cold).toFixed(1)} (at most 12)`,
+    )
+    console.log(
+      `${name.padEnd(8)} warm, again and again      1,000: ${small.warm.toFixed(1)} ms   10,000: ${large.warm.toFixed(1)} ms   ratio ${(large.warm / small.warm).toFixed(1)}   ${((large.warm * 1_000) / 10_000).toFixed(1)} µs a branch`,
+    )
+  }
 }

@@ -38,6 +38,7 @@ export type {
   Tutti,
 } from './engine/tutti.js'
 export type { Report, Rollback, RunStatus } from './inspect/report-data.js'
+export { reportMarkdown, reportText } from './inspect/report-text.js'
 export type { Action, AskAction, Fail, Finish, Fork, Invoke, Reply } from './kernel/action.js'
 export type { Failure, FailureCode } from './kernel/failure.js'
 export type { Join, JoinData, Policy, Slot } from './kernel/join.js'

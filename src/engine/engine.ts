@@ -139,7 +139,10 @@ export class Engine {
   async submit(runId: string, command: Command, put?: Put): Promise<Outcome> {
     const entry = await this.entry(runId)
     if (entry === null) return { refusal: { code: 'RUN_NOT_FOUND', message: `there is no run ${runId}` } }
-    return this.#loop.submit(entry, command, { put, owned: false })
+    const outcome = await this.#loop.submit(entry, command, { put, owned: false })
+    // Nobody has it: if there is now something to do, nobody else would tell this worker.
+    if (outcome.refusal === undefined && entry.owner === null && !isOver(entry.state)) this.#worker.claim()
+    return outcome
   }
 
   /** Submits the first command of a run. */
@@ -164,8 +167,11 @@ export class Engine {
     entry.state = state
     for (const event of events) this.#route(entry, event)
     if (events.some(({ type }) => type === 'run.released')) this.#lost(entry)
-    // Whoever claims a run performs all that is outstanding in it, not only what came last.
-    if (entry.owner !== null) this.#perform(entry, events.some(({ type }) => type === 'run.claimed') ? null : before)
+    const { owner } = entry
+    const claimed = events.some((event) => event.type === 'run.claimed' && event.epoch === owner?.epoch)
+    if (claimed) entry.claiming = false
+    // Whoever claims a run performs all that is outstanding in it, not only what came last; and nothing before that is durable.
+    if (owner !== null && !entry.claiming) this.#perform(entry, claimed ? null : before)
     if (isOver(state)) this.#forget(entry)
     else this.#keepOrLetGo(entry)
     this.#notify(entry.id)
@@ -209,14 +215,14 @@ export class Engine {
     for (const child of entry.children)
       void this.submit(child, { type: entry.state.pausedAt === null ? 'run.resume' : 'run.pause', by }).catch(() => {})
     if (entry.state.pausedAt !== null) return
-    for (const attempt of entry.state.turns.values())
-      if (!entry.executions.has(attemptId(attempt.branch, attempt.turn, attempt.attempt))) this.#dispatch(entry, attempt)
+    for (const attempt of entry.state.turns.values()) this.#dispatch(entry, attempt)
   }
 
   #dispatch(entry: RunEntry, attempt: Attempt): void {
     const { definition } = entry
     if (definition === null || this.#closed) return
     const id = attemptId(attempt.branch, attempt.turn, attempt.attempt)
+    if (entry.executions.has(id)) return
     const execution = new Execution(
       {
         clock: this.options.clock,
@@ -290,8 +296,10 @@ export class Engine {
     const definition = this.definition(row.definition)
     const entry = await this.entry(row.id)
     if (definition === null || entry === null) return
+    if (entry.owner !== null) this.#lost(entry)
     entry.definition = definition
     entry.owner = { worker: this.options.worker, epoch: row.epoch }
+    entry.claiming = true
     entry.stale = true
     const shape =
       row.version !== definition.shape.version
@@ -312,6 +320,7 @@ export class Engine {
   /** Another worker owns the run: nothing of it is performed or recorded here any more. */
   #lost(entry: RunEntry): void {
     entry.owner = null
+    entry.claiming = false
     this.#waiting.delete(entry)
     for (const off of entry.alarms.values()) off()
     entry.alarms.clear()

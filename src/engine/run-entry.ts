@@ -35,6 +35,8 @@ export interface RunEntry {
   snapshotBytes: number
   definition: Internals | null
   owner: { readonly worker: number; readonly epoch: number } | null
+  /** It was given to this worker, and its journal does not say so yet: nothing of it is performed. */
+  claiming: boolean
   queue: Submission[]
   /** Somebody else has appended: it must be read again before anything is decided. */
   stale: boolean
@@ -56,6 +58,7 @@ export function newEntry(id: string, definition: Internals | null): RunEntry {
     snapshotBytes: 0,
     definition,
     owner: null,
+    claiming: false,
     queue: [],
     stale: false,
     broken: null,

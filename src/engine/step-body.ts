@@ -32,7 +32,7 @@ export async function stepCommand(port: StepPort): Promise<Command> {
   const ctx = contextOf(port)
   const isItem = barrierOf(port.state, branch.scope).each !== null
   const { when, each } = code
-  if (!isItem && when !== undefined && !(await decided(activities, async () => (await when(ctx)) === true)))
+  if (!isItem && when !== undefined && !(await decided(activities, async () => Boolean(await when(ctx)))))
     return { type: 'step.skip', ...attempt }
   if (!isItem && each !== undefined) return { type: 'step.each', ...attempt, items: itemsOf(branch.agent, await each(ctx)) }
   switch (code.kind) {
@@ -58,9 +58,8 @@ const given = (output: unknown): { output?: unknown } => (output === undefined ?
 
 function contextOf({ state, branch, work }: StepPort): AnyStepContext {
   const { message } = branch
-  const shape = state.run?.shape
   const sees = message.kind === 'step' ? message.sees : []
-  const steps = shape?.kind === 'graph' ? stepOutputs(barrierOf(state, rootBarrier), shape.steps, sees) : {}
+  const steps = stepOutputs(state, barrierOf(state, rootBarrier), sees)
   const item =
     message.kind === 'step' && message.item !== undefined
       ? { item: barrierOf(state, branch.scope).calls[message.item]?.request, index: message.item }

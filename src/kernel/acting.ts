@@ -128,9 +128,11 @@ function notify(draft: Draft, branch: Branch, action: Invoke): void {
 }
 
 function fork(draft: Draft, branch: Branch, action: Fork): void {
-  if (!reserve(draft, action.calls.length, action.calls.length === 0 ? 0 : branch.depth + 1)) return
-  const barrier = forkBarrier(branch.id, branch.forks + 1)
   const targets = targetsOf(draft.state, branch.agent)
+  // Only a child that somebody waits for is deeper than its parent.
+  const deeper = action.calls.some(({ to }) => targets.get(to) !== true)
+  if (!reserve(draft, action.calls.length, deeper ? branch.depth + 1 : 0)) return
+  const barrier = forkBarrier(branch.id, branch.forks + 1)
   emit(draft, { type: 'barrier.opened', barrier, kind: 'fork', branch: branch.id, width: action.calls.length, join: joinSpec(action.join) })
   action.calls.forEach(({ to }, slot) => {
     if (targets.get(to) === true) {

@@ -246,6 +246,12 @@ function agentOf(draft: Draft, branch: Branch): AgentShape {
 }
 
 function failAttempt(draft: Draft, branch: Branch, error: Failure, retryable: boolean, timedOut: boolean): null {
+  // A limit fails the run, not the step that came upon it.
+  if (error.code.startsWith('LIMIT_')) {
+    emit(draft, { type: 'turn.failed', ...ofTurn(branch), error, final: true })
+    crossLimit(draft, error.code, error.message)
+    return null
+  }
   const { retry } = agentOf(draft, branch)
   const failures = branch.failures + 1
   const spent = !retryable || failures >= retry.attempts

@@ -85,8 +85,8 @@ function graphOutcome(draft: Draft, { steps, required, result }: GraphShape, roo
   const missing = steps.find(({ id }, index) => required.includes(id) && slots[index]?.status === 'skipped')
   if (missing !== undefined) return failed('REQUIRED_SKIPPED', `the step '${missing.id}' is required and was skipped`, { step: missing.id })
   const outputs = stepOutputs(
+    draft.state,
     root,
-    steps,
     steps.map(({ id }) => id),
   )
   const output = draft.code?.output

@@ -30,7 +30,7 @@ import {
 } from './fold-turns.js'
 import { copyState, type Folding, type Of } from './folding.js'
 import { attemptId, runTimer } from './ids.js'
-import { dependentsOf, recounted, targetsIn } from './recount.js'
+import { dependentsOf, placesIn, recounted, targetsIn } from './recount.js'
 import type { Outcome, State } from './state.js'
 import { Trie } from './trie.js'
 
@@ -149,6 +149,7 @@ function runStarted(state: Folding, event: Of<'run.started'>): void {
     state: event.state,
     startedAt: event.at,
     targets: targetsIn(event.shape),
+    places: placesIn(event.shape),
     dependents: dependentsOf(event.shape),
   }
   state.gates = gatesOf(event.shape)

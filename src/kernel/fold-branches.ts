@@ -340,7 +340,7 @@ export function barrierArrived(state: Folding, event: Of<'barrier.arrived'>): vo
   const barrier = copyBarrier(barrierOf(state, event.barrier))
   const { slot, by } = event
   const branch = event.branch === undefined ? null : branchOf(state, event.branch)
-  const value = branch?.action == null ? undefined : valueOf(branch.action)
+  const value = branch === null || branch.action === null ? undefined : valueOf(branch.action)
   const first = branch === null || branch.slots[0] === slot
   const carried = branch !== null && first ? branch.carried : none
   const common = { status: 'arrived', branch: branch?.id ?? null, first, by, state: branch?.state, carried } as const

@@ -11,34 +11,38 @@ import { barrierOf, branchOf, shapeOf } from './state.js'
 export function decideGates(draft: Draft): boolean {
   const shape = shapeOf(draft.state)
   if (shape.kind !== 'graph' || draft.gates.size === 0) return false
-  const touched = shape.steps.flatMap((step, index) => (draft.gates.has(step.id) ? [{ step, index }] : []))
+  const places = draft.state.run?.places ?? {}
+  const touched = [...draft.gates].map((id) => places[id] ?? 0).sort((a, b) => a - b)
   draft.gates.clear()
-  return touched.filter(({ step, index }) => decideGate(draft, shape, step, index)).length > 0
+  return touched.filter((index) => decideGate(draft, shape, index)).length > 0
 }
 
-function decideGate(draft: Draft, shape: GraphShape, step: StepShape, index: number): boolean {
+function decideGate(draft: Draft, shape: GraphShape, index: number): boolean {
+  const step = shape.steps[index]
+  if (step === undefined) return false
   const branch = rootBranch(index, shape.steps.length)
   const gate = draft.state.gates.get(step.id)
   if (gate === undefined || draft.state.branches.get(branch)?.standing.status !== 'gated') return false
   const need = needOf(step.join.policy, step.after.length)
   const choice = step.join.policy !== 'all' && step.join.policy !== 'settled'
   if (choice ? gate.succeeded >= need : gate.pending === 0 && gate.succeeded >= need) {
-    const sees = settledAs(draft, shape, step, 'succeeded')
+    const sees = settledAs(draft, step, 'succeeded')
     emit(draft, { type: 'gate.opened', branch, sees, ...(choice && { decidedBy: sees }) })
     return true
   }
   if (gate.pending > 0) return false
-  emit(draft, { type: 'step.skipped', branch, step: step.id, cause: settledAs(draft, shape, step, 'not')[0] ?? '' })
+  emit(draft, { type: 'step.skipped', branch, step: step.id, cause: settledAs(draft, step, 'not')[0] ?? '' })
   return true
 }
 
 /** Of the steps before this one, those that have succeeded, or that have settled otherwise: in declared order. */
-function settledAs(draft: Draft, shape: GraphShape, step: StepShape, how: 'succeeded' | 'not'): string[] {
+function settledAs(draft: Draft, step: StepShape, how: 'succeeded' | 'not'): string[] {
   const { slots } = barrierOf(draft.state, rootBarrier)
-  const after = new Set(step.after)
-  return shape.steps.flatMap(({ id }, index) => {
-    const slot = after.has(id) ? slots.get(index) : undefined
-    return slot !== undefined && (slot.status === 'arrived') === (how === 'succeeded') ? [id] : []
+  const places = draft.state.run?.places ?? {}
+  const after = [...new Set(step.after)].sort((a, b) => (places[a] ?? 0) - (places[b] ?? 0))
+  return after.filter((id) => {
+    const slot = slots.get(places[id] ?? 0)
+    return slot !== undefined && (slot.status === 'arrived') === (how === 'succeeded')
   })
 }
 
@@ -74,7 +78,7 @@ export function completeEach(draft: Draft, barrier: Barrier, step: Branch): void
 
 export function stepOf(draft: Draft, branch: Branch): StepShape | null {
   const shape = shapeOf(draft.state)
-  return shape.kind === 'graph' ? (shape.steps.find(({ id }) => id === branch.agent) ?? null) : null
+  return shape.kind === 'graph' ? (shape.steps[draft.state.run?.places[branch.agent] ?? 0] ?? null) : null
 }
 
 /** Which item of an `each` a branch is. */

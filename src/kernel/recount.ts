@@ -11,6 +11,15 @@ export function targetsIn(shape: Shape): Readonly<Record<string, ReadonlyMap<str
   return targets
 }
 
+/** Where each node stands in declared order. */
+export function placesIn(shape: Shape): Readonly<Record<string, number>> {
+  const places: Record<string, number> = Object.create(null)
+  shape.nodes.forEach((node, place) => {
+    places[node] = place
+  })
+  return places
+}
+
 /** Which steps of a graph come after which. */
 export function dependentsOf(shape: Shape): Readonly<Record<string, readonly string[]>> {
   const dependents: Record<string, string[]> = Object.create(null)
@@ -43,6 +52,13 @@ export function recounted(before: State): State {
     barriers = barriers.set(barrier.id, counted)
   }
   const run =
-    before.run === null ? null : { ...before.run, targets: targetsIn(before.run.shape), dependents: dependentsOf(before.run.shape) }
+    before.run === null
+      ? null
+      : {
+          ...before.run,
+          targets: targetsIn(before.run.shape),
+          places: placesIn(before.run.shape),
+          dependents: dependentsOf(before.run.shape),
+        }
   return { ...before, run, barriers, reaches: joins.length === 0 ? Trie.empty() : reaches }
 }

@@ -19,7 +19,10 @@ const tries = ['branches', 'asks', 'closedAsks', 'timers', 'queue', 'turns', 'ab
 /** A state as JSON. What the rendezvous count follows from the rest and is left out. */
 export function saveState(state: State): unknown {
   const { barriers, reaches: _, edit: __, work, ...rest } = state
-  const saved: Record<string, unknown> = { ...rest, run: rest.run === null ? null : { ...rest.run, targets: null, dependents: null } }
+  const saved: Record<string, unknown> = {
+    ...rest,
+    run: rest.run === null ? null : { ...rest.run, targets: null, places: null, dependents: null },
+  }
   for (const key of tries) saved[key] = [...state[key].entries()]
   saved['barriers'] = [...barriers.values()].map(({ slots, reach: ___, approaching: ____, groups: _____, ...barrier }) => ({
     ...barrier,

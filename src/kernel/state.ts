@@ -71,6 +71,8 @@ export interface RunFacts {
   readonly startedAt: number
   /** Whom each agent may invoke, and whether that is a notify edge. */
   readonly targets: Readonly<Record<string, ReadonlyMap<string, boolean>>>
+  /** Where each node stands in declared order. */
+  readonly places: Readonly<Record<string, number>>
   /** Of a graph: which steps come after which. */
   readonly dependents: Readonly<Record<string, readonly string[]>>
 }

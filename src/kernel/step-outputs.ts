@@ -1,14 +1,12 @@
-import type { StepShape } from './shape.js'
-import type { Barrier } from './state.js'
+import type { Barrier, State } from './state.js'
 
 /** The outputs of the given steps that have succeeded, frozen; the others are not there. A skipped item reads undefined in its list. */
-export function stepOutputs(root: Barrier, steps: readonly StepShape[], sees: readonly string[]): Readonly<Record<string, unknown>> {
-  const seen = new Set(sees)
+export function stepOutputs(state: State, root: Barrier, sees: readonly string[]): Readonly<Record<string, unknown>> {
   const outputs: Record<string, unknown> = {}
-  steps.forEach(({ id }, index) => {
-    const slot = seen.has(id) ? root.slots.get(index) : undefined
+  for (const id of sees) {
+    const slot = root.slots.get(state.run?.places[id] ?? 0)
     if (slot?.status === 'arrived') outputs[id] = slot.holes === undefined ? slot.value : withHoles(slot.value, slot.holes)
-  })
+  }
   return Object.freeze(outputs)
 }
 

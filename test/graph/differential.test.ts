@@ -1,13 +1,17 @@
 import { expect, test } from 'vitest'
 import { search } from './search.js'
 
-test('property: the kernel and the rule book agree on random graphs, move by move, and for equal choices no order changes anything', () => {
-  const found = search({ from: 1, graphs: 500, orders: 10 })
+const [from = 1, graphs = 500, orders = 10] = (process.env['TUTTI_GRAPHS'] ?? '').split(',').filter(Boolean).map(Number)
+
+test('property: the kernel and the rule book agree on random graphs, move by move, and for equal choices no order changes anything', {
+  timeout: 3_600_000,
+}, () => {
+  const found = search({ from, graphs, orders })
   expect(found.departures).toEqual([])
-  expect(found.games).toBe(5_000)
+  expect(found.games).toBe(graphs * orders)
   // A search that meets no failure, or has nothing to compare, would agree with anything.
-  expect(found.compared).toBeGreaterThan(3_000)
-  expect(found.statuses['failed']).toBeGreaterThan(1_000)
-  expect(found.statuses['succeeded']).toBeGreaterThan(1_000)
-  expect(found.statuses['cancelled']).toBeGreaterThan(50)
-}, 120_000)
+  expect(found.compared).toBeGreaterThan(found.games * 0.6)
+  expect(found.statuses['failed']).toBeGreaterThan(found.games * 0.2)
+  expect(found.statuses['succeeded']).toBeGreaterThan(found.games * 0.2)
+  expect(found.statuses['cancelled']).toBeGreaterThan(found.games * 0.01)
+})

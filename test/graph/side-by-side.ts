@@ -301,7 +301,7 @@ class Game {
     const branch = branchOf(this.#state, id)
     const { message } = branch
     if (message.kind !== 'step') throw new Error(`a step is shown ${message.kind}`)
-    const sees = stepOutputs(barrierOf(this.#state, rootBarrier), this.#internals.shape.steps, message.sees)
+    const sees = stepOutputs(this.#state, barrierOf(this.#state, rootBarrier), message.sees)
     const value = message.item === undefined ? undefined : barrierOf(this.#state, branch.scope).calls[message.item]?.request
     return [branch.agent, message.item, value, attempt, sees]
   }
