@@ -11,12 +11,17 @@ if (!(minutes > 0)) {
 const until = Date.now() + minutes * 60_000
 const day = Number(new Date().toISOString().slice(0, 10).replaceAll('-', ''))
 
+/**
+ * @param {string} what
+ * @param {Record<string, string | number>} env
+ * @param {...string} args
+ */
 function play(what, env, ...args) {
   const shown = Object.entries(env).map(([key, value]) => `${key}=${value}`)
   console.log(`${what}: ${shown.join(' ')} npx vitest run ${args.join(' ')}`)
   const { status } = spawnSync(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', '--testTimeout=3600000', ...args], {
     stdio: 'inherit',
-    env: { ...process.env, ...env },
+    env: { ...process.env, ...Object.fromEntries(Object.entries(env).map(([key, value]) => [key, String(value)])) },
   })
   if (status !== 0) process.exit(status ?? 1)
 }

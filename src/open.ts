@@ -8,7 +8,7 @@ import { summaryOf } from './engine/run-view.js'
 import type { StartGiven } from './engine/start.js'
 import { start } from './engine/start.js'
 import type { Store } from './engine/store.js'
-import type { OpenOptions, Run, RunFilter, RunSummary, Tutti } from './engine/tutti.js'
+import type { AgentControl, OpenOptions, Run, RunFilter, RunSummary, Tutti } from './engine/tutti.js'
 import type { RunStatus } from './inspect/report-data.js'
 import { memoryStore } from './stores/memory.js'
 
@@ -17,6 +17,7 @@ const defaultStore = './.tutti/tutti.db'
 
 /** Opens an engine over a store. */
 export async function open(options: OpenOptions = {}): Promise<Tutti> {
+  if (options.models !== undefined) throw new TuttiError('INVALID_INPUT', '`models` is not available in this version: agents are code')
   const { store, own } = await storeOf(options.store, options.durability ?? 'process')
   const worker = await store.join({ nonce: crypto.randomUUID() })
   const engine = new Engine({
@@ -47,12 +48,25 @@ export async function open(options: OpenOptions = {}): Promise<Tutti> {
     execute: async (definition: Definition | string, given?: StartGiven) => (await begin(definition, given)).output(),
     run: async (id: string, of?: Definition) => handleOf(engine, id, of),
     runs: (filter?: RunFilter) => listRuns(engine, filter ?? {}),
+    agents: notSteered,
     asks: (filter?: { runId?: string; agent?: string; tags?: Readonly<Record<string, string>> }) => listAsks(engine, filter ?? {}),
     close,
     [Symbol.asyncDispose]: close,
   }
   return Object.freeze(tutti) as unknown as Tutti
 }
+
+/** Steering agents is not there yet: whoever tries is told so, instead of being ignored. */
+const notSteered: AgentControl = Object.freeze(
+  Object.fromEntries(
+    (['list', 'get', 'pause', 'resume', 'start', 'stop', 'terminate'] as const).map((call) => [
+      call,
+      async (): Promise<never> => {
+        throw new Error(`agents.${call} is not available in this version: pause, resume and cancel runs instead`)
+      },
+    ]),
+  ),
+) as unknown as AgentControl
 
 /** The store that is meant; `own`: it was opened here, and is closed with the engine. */
 async function storeOf(store: string | Store | undefined, durability: 'process' | 'power'): Promise<{ store: Store; own: boolean }> {

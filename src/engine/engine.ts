@@ -414,7 +414,11 @@ export class Engine {
     if (oldest === undefined) return
     this.#waiting.delete(oldest)
     void this.#loop.submit(oldest, { type: 'run.release' }, { owned: true }).then(
-      () => this.#entries.delete(oldest.id),
+      () => {
+        this.#entries.delete(oldest.id)
+        // So that it is known when the earliest of them is due.
+        this.#worker.claim()
+      },
       () => {},
     )
   }

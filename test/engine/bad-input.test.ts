@@ -1,4 +1,4 @@
-import { agent, type Definition, TuttiError, topology, type Tutti } from 'tutti'
+import { agent, type Definition, open, TuttiError, topology, type Tutti } from 'tutti'
 import { expect, test } from 'vitest'
 import {
   codeOf,
@@ -413,4 +413,10 @@ test('an engine is opened with sensible options only', async () => {
     )
     expect(outcome, JSON.stringify(options)).toBeInstanceOf(Error)
   }
+})
+
+test('what is not there yet is refused where it is asked for, and never ignored', async () => {
+  await expect(open({ store: 'memory:', models: () => undefined })).rejects.toThrow(/`models` is not available/)
+  await using tutti = await open({ store: 'memory:' })
+  await expect(tutti.agents.pause('A')).rejects.toThrow(/not available in this version/)
 })

@@ -2,7 +2,7 @@
 import { appendFileSync, existsSync } from 'node:fs'
 import { graph, open } from '../../../dist/index.js'
 
-const [store, log, go] = process.argv.slice(2)
+const [store = '', log = '', go = ''] = process.argv.slice(2)
 const definition = graph('items')
   .step('list', { run: () => Array.from({ length: 20 }, (_, index) => index) })
   .step('work', {
