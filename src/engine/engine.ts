@@ -246,9 +246,11 @@ export class Engine {
     entry.executions.set(id, execution)
     const run = (leave: () => void): void =>
       void execution.run().finally(() => {
-        entry.executions.delete(id)
+        // After it was fenced off, another execution may have its place.
+        if (entry.executions.get(id) === execution) entry.executions.delete(id)
         leave()
         if (isOver(entry.state)) this.#forget(entry)
+        else if (!this.#closed) this.#keepOrLetGo(entry)
       })
     // A step that runs a definition only waits for it: with room of its own it would take that of its child's turns.
     if (definition.kind === 'graph' && definition.steps[attempt.agent]?.kind === 'child') return run(() => {})

@@ -73,6 +73,12 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
       const answer = await checked(await answerSchema(await current(), askId), value, 'the answer')
       if ('problem' in answer)
         throw new TuttiError('ASK_INVALID_ANSWER', answer.problem, { hint: 'the ask is still open: answer it again' })
+      const { maxValue } = engine.options.store.promises
+      const made = toJson(answer.value)
+      if ('size' in made && made.size > maxValue)
+        throw new TuttiError('VALUE_TOO_LARGE', `the answer has about ${made.size} bytes; the store takes ${maxValue}`, {
+          hint: 'keep it elsewhere and answer with a reference; the ask is still open',
+        })
       // As it was given, not as its schema made it: once answered, the ask is gone, and its schema with it.
       const given = toJson(value)
       const detail = [askId, 'value' in given ? (given.value ?? null) : null]

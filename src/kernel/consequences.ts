@@ -22,12 +22,15 @@ export function consequences(draft: Draft): void {
 
 /** The innermost first, so that what comes of an inner barrier has reached the outer one when it is looked at. */
 function evaluateTouched(draft: Draft): void {
-  while (draft.slots.size > 0) {
-    const [deepest] = [...draft.slots].sort((a, b) => compareIds(b, a))
-    if (deepest === undefined) return
-    draft.slots.delete(deepest)
-    evaluate(draft, deepest)
+  while (draft.slots.length > 0) {
+    const touched = innermostFirst(draft.slots)
+    draft.slots = []
+    for (const id of touched) evaluate(draft, id)
   }
+}
+
+function innermostFirst(ids: readonly string[]): readonly string[] {
+  return ids.length < 2 ? ids : [...new Set(ids)].sort((a, b) => compareIds(b, a))
 }
 
 /** Turns are reserved before any of them starts: all that are owed now, or none. */
@@ -35,7 +38,7 @@ function checkTurns(draft: Draft): void {
   const { state } = draft
   if (state.status !== 'running') return
   const { maxTurns, maxTurnsPerBranch } = shapeOf(state).limits
-  const looping = [...draft.turned].some((id) => (state.branches.get(id)?.turn ?? 0) > maxTurnsPerBranch)
+  const looping = draft.turned.some((id) => (state.branches.get(id)?.turn ?? 0) > maxTurnsPerBranch)
   // Which of the two is crossed first may depend on the order, so both say the same.
   if (state.turnsUsed + state.fresh <= maxTurns && !looping) return
   crossLimit(

@@ -65,7 +65,8 @@ function carryOut(draft: Draft, command: Command): Refusal | null {
       const problem = illegal(state, branch, command.action)
       if (problem !== null) return reject(draft, branch, problem)
       const action = spelledOut(state, branch, command.action)
-      emit(draft, { type: 'turn.completed', ...ofTurn(branch), action })
+      const { id, agent, turn, attempt } = branch
+      emit(draft, { type: 'turn.completed', branch: id, agent, turn, attempt, action })
       perform(draft, branchOf(draft.state, branch.id), action)
       return null
     }
@@ -137,7 +138,7 @@ function startGraph(draft: Draft, { steps, stragglers, limits }: GraphShape): nu
       slot,
       gated: true,
     })
-    if (after.length === 0) draft.gates.add(id)
+    if (after.length === 0) draft.gates.push(id)
   })
   return null
 }

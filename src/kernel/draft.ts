@@ -10,6 +10,7 @@ import { branchOf } from './state.js'
  *
  * 1. The state is the draft's own copy; it changes by `emit` alone, through the same `fold` that reads a journal.
  * 2. `slots` are the barriers whose slots changed, `scopes` those whose branches moved: what must be looked at again.
+ *    A list may name one twice; whoever takes it looks at each once.
  * 3. `turned` are the branches that were given a new turn in this step; `gates` the steps whose gates must be looked at.
  */
 export interface Draft {
@@ -17,10 +18,10 @@ export interface Draft {
   readonly at: number
   readonly code: Code | null
   readonly events: Event[]
-  readonly slots: Set<string>
-  readonly scopes: Set<string>
-  readonly turned: Set<string>
-  readonly gates: Set<string>
+  slots: string[]
+  scopes: string[]
+  gates: string[]
+  readonly turned: string[]
 }
 
 export function draftOf(state: State, at: number, code: Code | null): Draft {
@@ -31,10 +32,10 @@ export function draftOf(state: State, at: number, code: Code | null): Draft {
     at: Math.max(at, state.at),
     code,
     events: [],
-    slots: new Set(),
-    scopes: new Set(),
-    turned: new Set(),
-    gates: new Set(),
+    slots: [],
+    scopes: [],
+    gates: [],
+    turned: [],
   }
 }
 
@@ -48,41 +49,46 @@ export function emit(draft: Draft, body: EventBody): void {
   fold(draft.state, event)
 }
 
+/** Most of what is touched is touched again at once. */
+function add(list: string[], id: string): void {
+  if (list[list.length - 1] !== id) list.push(id)
+}
+
 function touch(draft: Draft, body: EventBody): void {
   switch (body.type) {
     case 'barrier.opened':
     case 'barrier.arrived':
-      draft.slots.add(body.barrier)
+      add(draft.slots, body.barrier)
       return
     case 'branch.settled':
     case 'step.completed':
     case 'step.skipped': {
       const { scope, agent } = branchOf(draft.state, body.branch)
-      draft.slots.add(scope)
-      draft.scopes.add(scope)
-      for (const step of draft.state.run?.dependents[agent] ?? []) draft.gates.add(step)
+      add(draft.slots, scope)
+      add(draft.scopes, scope)
+      for (const step of draft.state.run?.dependents[agent] ?? []) draft.gates.push(step)
       return
     }
     case 'branch.moved':
     case 'branch.held':
-      draft.scopes.add(branchOf(draft.state, body.branch).scope)
-      draft.turned.add(body.branch)
+      add(draft.scopes, branchOf(draft.state, body.branch).scope)
+      draft.turned.push(body.branch)
       return
     case 'rendezvous.fired':
-      draft.scopes.add(body.barrier)
-      draft.turned.add(body.branch)
+      add(draft.scopes, body.barrier)
+      draft.turned.push(body.branch)
       return
     case 'branch.opened':
     case 'gate.opened':
     case 'branch.notified':
     case 'ask.answered':
     case 'ask.expired':
-      draft.turned.add(body.branch)
+      draft.turned.push(body.branch)
       return
     case 'barrier.fired':
     case 'barrier.released': {
       const waiting = draft.state.barriers.get(body.barrier)?.waiting
-      if (waiting !== null && waiting !== undefined) draft.turned.add(waiting)
+      if (waiting !== null && waiting !== undefined) draft.turned.push(waiting)
       return
     }
     default:

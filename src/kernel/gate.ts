@@ -10,10 +10,10 @@ import { barrierOf, branchOf, shapeOf } from './state.js'
 /** Decides the gates that were touched (KERNEL §11), in declared order, and those that follow from it. True if any was. */
 export function decideGates(draft: Draft): boolean {
   const shape = shapeOf(draft.state)
-  if (shape.kind !== 'graph' || draft.gates.size === 0) return false
+  if (shape.kind !== 'graph' || draft.gates.length === 0) return false
   const places = draft.state.run?.places ?? {}
-  const touched = [...draft.gates].map((id) => places[id] ?? 0).sort((a, b) => a - b)
-  draft.gates.clear()
+  const touched = [...new Set(draft.gates)].map((id) => places[id] ?? 0).sort((a, b) => a - b)
+  draft.gates = []
   return touched.filter((index) => decideGate(draft, shape, index)).length > 0
 }
 

@@ -15,8 +15,9 @@ interface Group {
  * for groups that lead to it one way. True if any did.
  */
 export function meet(draft: Draft): boolean {
-  const scopes = byId(draft.scopes, (id) => id)
-  draft.scopes.clear()
+  if (draft.scopes.length === 0) return false
+  const scopes = shapeOf(draft.state).joins.length === 0 ? [] : byId(new Set(draft.scopes), (id) => id)
+  draft.scopes = []
   const groups = scopes.flatMap((id) => groupsThatFire(draft, id))
   for (const group of groups) merge(draft, group)
   return groups.length > 0
