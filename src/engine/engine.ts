@@ -337,19 +337,19 @@ export class Engine {
   /** Whether this process may still start an effect of a run: asked before each turn and step, and cheap while nobody else writes. */
   async #stillOwns(entry: RunEntry): Promise<boolean> {
     if (this.#closed) return false
-    if (this.#moved()) this.#look()
+    this.#askMoved()
     if (this.#looking !== null) await this.#looking
     return entry.owner !== null
   }
 
   /** Asked once a tick: between two ticks nothing is started that the answer could change. */
-  #moved(): boolean {
-    if (this.#asked) return false
+  #askMoved(): void {
+    if (this.#asked) return
     this.#asked = true
     setImmediate(() => {
       this.#asked = false
     })
-    return this.options.store.moved(this.options.worker)
+    this.#onMoved()
   }
 
   /** Somebody else has committed: which runs are still ours, and in which has something happened? */
@@ -373,6 +373,7 @@ export class Engine {
     }
   }
 
+  /** The store says it once: whoever asks tells all that wait for it. */
   #onMoved(): void {
     if (this.#closed || !this.options.store.moved(this.options.worker)) return
     this.#look()
@@ -382,7 +383,7 @@ export class Engine {
 
   /** Before anything is decided: what others did is read. */
   async #refresh(entries: readonly RunEntry[]): Promise<void> {
-    if (this.#moved()) this.#look()
+    this.#askMoved()
     if (this.#looking !== null) await this.#looking
     for (const entry of entries) {
       const isNew = entry.state === newState && !entry.stale

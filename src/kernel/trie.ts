@@ -226,6 +226,7 @@ export class Trie<V> {
   static changes<V>(before: Trie<V>, after: Trie<V>): { set: [string, V][]; gone: string[] } {
     const set: [string, V][] = []
     const gone: string[] = []
+    if (before === after) return { set, gone }
     for (const { side, leaf } of differing(before.#root, after.#root)) {
       if (side === 'after') {
         if (before.get(leaf.key) !== leaf.value) set.push([leaf.key, leaf.value])

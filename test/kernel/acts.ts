@@ -64,12 +64,6 @@ export function seen(join: JoinData): unknown[] {
   return join.slots.map((slot) => (slot.status === 'arrived' ? (slot.value ?? null) : slot.status))
 }
 
-/** Always does the same. */
-export const always =
-  (made: Made): Act =>
-  () =>
-    made
-
 /** Replies with a value; its own name in small letters if none is given. */
 export const replies =
   (value?: unknown): Act =>
