@@ -60,6 +60,8 @@ export class Engine {
   readonly #definitions = new Map<string, Internals>()
   readonly #unsubscribe: () => void
   #looking: Promise<void> | null = null
+  /** There is something to look at that no look has seen. */
+  #lookAgain = false
   #asked = false
   #closed = false
 
@@ -200,7 +202,7 @@ export class Engine {
         case 'turn.abort':
           this.#abort(entry, effect.attempt)
           break
-        case 'timer.await':
+        case 'timer.wait':
           this.#await(entry, effect.timer)
           break
       }
@@ -354,28 +356,40 @@ export class Engine {
 
   /** Somebody else has committed: which runs are still ours, and in which has something happened? */
   #look(): void {
-    if (this.#looking !== null || this.#closed) return
-    this.#looking = this.#lookNow()
-      .catch((error: unknown) => this.options.onLog({ level: 'warn', message: `the store could not be looked at: ${String(error)}` }))
+    if (this.#closed) return
+    // What was committed after the look under way had read is not in it.
+    this.#lookAgain = true
+    this.#looking ??= this.#lookNow()
+      .catch((error: unknown) => {
+        this.#lookAgain = true
+        this.options.onLog({ level: 'warn', message: `the store could not be looked at: ${String(error)}` })
+      })
       .finally(() => {
         this.#looking = null
       })
   }
 
   async #lookNow(): Promise<void> {
-    const { owned, rung } = await this.options.store.mine(this.options.worker)
-    for (const entry of this.#entries.values()) if (entry.owner !== null && owned.get(entry.id) !== entry.owner.epoch) this.#lost(entry)
-    for (const id of rung) {
-      const entry = this.#entries.get(id)
-      if (entry === undefined) continue
-      entry.stale = true
-      this.#loop.wake(entry)
+    while (this.#lookAgain) {
+      this.#lookAgain = false
+      // What becomes ours while the store is asked may not be in its answer.
+      const held = [...this.#entries.values()].flatMap((entry) => (entry.owner === null ? [] : [{ entry, owner: entry.owner }]))
+      const { owned, rung } = await this.options.store.mine(this.options.worker)
+      for (const { entry, owner } of held) if (entry.owner === owner && owned.get(entry.id) !== owner.epoch) this.#lost(entry)
+      for (const id of rung) {
+        const entry = this.#entries.get(id)
+        if (entry === undefined) continue
+        entry.stale = true
+        this.#loop.wake(entry)
+      }
     }
   }
 
   /** The store says it once: whoever asks tells all that wait for it. */
   #onMoved(): void {
-    if (this.#closed || !this.options.store.moved(this.options.worker)) return
+    if (this.#closed) return
+    const owed = this.#lookAgain && this.#looking === null
+    if (!this.options.store.moved(this.options.worker) && !owed) return
     this.#look()
     this.#worker.noticed()
     for (const listeners of this.#listeners.values()) for (const wake of listeners) wake()

@@ -5,7 +5,7 @@ import { Trie } from './trie.js'
 export type Effect =
   | { readonly type: 'turn.perform'; readonly attempt: Attempt }
   | { readonly type: 'turn.abort'; readonly attempt: Attempt }
-  | { readonly type: 'timer.await'; readonly timer: Timer }
+  | { readonly type: 'timer.wait'; readonly timer: Timer }
 
 /** Everything that is owed. */
 export function outstanding(state: State): Effect[] {
@@ -21,6 +21,6 @@ export function owedSince(before: State | null, after: State): { readonly begun:
   const inOrder = turns.set.sort(([, a], [, b]) => a.seq - b.seq)
   for (const [, attempt] of inOrder) begun.push({ type: 'turn.perform', attempt })
   for (const [, attempt] of aborting.set) begun.push({ type: 'turn.abort', attempt })
-  for (const [, timer] of timers.set) begun.push({ type: 'timer.await', timer })
+  for (const [, timer] of timers.set) begun.push({ type: 'timer.wait', timer })
   return { begun, timersGone: timers.gone }
 }

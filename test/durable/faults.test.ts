@@ -1,0 +1,211 @@
+import * as tutti from 'tutti'
+import { expect, test } from 'vitest'
+import { sqliteStore, storeOver } from '../../src/stores/sqlite.js'
+import { loadDriver } from '../../src/stores/sqlite-driver.js'
+import { openConnection } from '../../src/stores/sqlite-open.js'
+import { codeOf, deferred, solo, type SoloTurn } from '../engine/opened.js'
+import { counted } from './children/counted.js'
+import { orphan } from './children/plays.js'
+import { Child, patience, Place, times, until } from './processes.js'
+
+const durability = 'process' as const
+
+test('on a full disk commands are refused, nothing acknowledged is lost, and work goes on when there is room', patience, async () => {
+  using place = new Place()
+  const connection = await openConnection(place.store, { durability })
+  const store = storeOver(connection, await loadDriver(), { durability })
+  const pages = (): number => connection.get<{ page_count: number }>('pragma page_count')?.page_count ?? 0
+  const gate = deferred<string>()
+  let executed = 0
+  const definition = solo(async (turn: SoloTurn) => {
+    const value = await turn.step('held', () => {
+      executed++
+      return turn.request === 'held' ? gate.promise : 'value'
+    })
+    return turn.finish(value)
+  })
+  const engine = await tutti.open({ store, definitions: [definition] })
+  const inFlight = await engine.start(definition, { input: 'held' })
+  await until('it is in flight', () => executed === 1)
+  connection.exec(`pragma max_page_count = ${pages() + 24}`)
+  const acknowledged: tutti.Run[] = []
+  let refusal: unknown
+  for (let n = 0; n < 200 && refusal === undefined; n++) {
+    const started = engine.start(definition, { input: 'x'.repeat(20_000) })
+    const code = await codeOf(started)
+    if (typeof code === 'string') refusal = code
+    else acknowledged.push(await started)
+  }
+  expect(refusal).toBe('STORE_UNAVAILABLE')
+  expect(acknowledged.length).toBeGreaterThan(0)
+  // What is in flight ends, and can't be recorded yet.
+  gate.resolve('x'.repeat(60_000))
+  await new Promise((resolve) => setTimeout(resolve, 60))
+  expect(await inFlight.status()).toBe('running')
+  connection.exec('pragma max_page_count = 1000000')
+  expect(await inFlight.output()).toBe('x'.repeat(60_000))
+  for (const run of acknowledged) expect(await run.output()).toBe('value')
+  expect(await (await engine.start(definition)).output()).toBe('value')
+  // Nothing was executed again for want of room.
+  expect(executed).toBe(acknowledged.length + 2)
+  await engine.close()
+  await store.close()
+})
+
+test('while somebody holds the file locked commands are refused, and work goes on when they let go', patience, async () => {
+  using place = new Place()
+  const store = await sqliteStore(place.store, { durability, patience: { writeMs: 150 } })
+  const gate = deferred<string>()
+  const begun = deferred()
+  const definition = solo(async (turn: SoloTurn) => {
+    const held = (): Promise<string> => {
+      begun.resolve()
+      return gate.promise
+    }
+    return turn.finish(await turn.step('held', held))
+  })
+  const engine = await tutti.open({ store, definitions: [definition] })
+  const run = await engine.start(definition)
+  await begun.promise
+  await using frozen = new Child('locker', place)
+  await frozen.line()
+  expect(await codeOf(engine.start(definition))).toBe('STORE_LOCKED')
+  expect(await codeOf(run.pause())).toBe('STORE_LOCKED')
+  gate.resolve('recorded later')
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(await run.status()).toBe('running')
+  frozen.tell('let go')
+  expect(await run.output()).toBe('recorded later')
+  await engine.close()
+  await store.close()
+})
+
+test('a value over the limit is a final failure, wherever it enters, and the step is not tried again', patience, async () => {
+  using place = new Place()
+  const store = await sqliteStore(place.store, { durability, maxValue: 100_000 })
+  let executed = 0
+  const large = 'x'.repeat(100_001)
+  const step = solo({
+    retry: { attempts: 3 },
+    act: async (turn: SoloTurn) => {
+      const made = (): string => {
+        executed++
+        return large
+      }
+      return turn.finish(await turn.step('large', made, { retry: { attempts: 3 } }))
+    },
+  })
+  const engine = await tutti.open({ store })
+  expect(await (await engine.start(step)).result()).toMatchObject({
+    status: 'failed',
+    error: { code: 'VALUE_TOO_LARGE', retryable: false },
+  })
+  expect(executed).toBe(1)
+  expect(await codeOf(engine.start(step, { input: large }))).toBe('VALUE_TOO_LARGE')
+  const asks = await engine.start(solo((turn: SoloTurn) => (turn.message.kind === 'answer' ? turn.finish(1) : turn.ask('?'))))
+  await until('it asks', async () => (await asks.asks()).length === 1)
+  const [ask] = await asks.asks()
+  expect(await codeOf(asks.answer(ask?.id ?? '', large))).toBe('VALUE_TOO_LARGE')
+  await asks.answer(ask?.id ?? '', 'small')
+  expect(await asks.output()).toBe(1)
+  await engine.close()
+  await store.close()
+})
+
+test('large values, and values that look like a reference to one, come back as they were, also after a restart', patience, async () => {
+  using place = new Place()
+  const large = 'ü'.repeat(80_000)
+  const input = {
+    large,
+    again: [large, { deep: { large } }],
+    ref: { '$tutti.blob': 'no hash' },
+    plain: { '$tutti.plain': { '$tutti.blob': 'x' }, beside: 1 },
+    both: { '$tutti.blob': large, list: [{ '$tutti.plain': 3 }] },
+    many: Array.from({ length: 300 }, (_, n) => ({ n, text: `item ${n}` })),
+  }
+  const definition = solo(async (turn: SoloTurn) => {
+    if (turn.message.kind !== 'answer') {
+      const kept = await turn.step('keep', () => turn.request)
+      expect(kept).toEqual(input)
+      return turn.ask(kept)
+    }
+    return turn.finish([turn.request, turn.message.question, turn.message.value])
+  })
+  const first = await tutti.open({ store: place.store, definitions: [definition] })
+  const { id } = await first.start(definition, { input })
+  await until('it asks', async () => (await first.asks()).length === 1)
+  await first.close()
+  await using second = await tutti.open({ store: place.store, definitions: [definition] })
+  const [ask] = await second.asks()
+  expect(ask).toMatchObject({ question: input })
+  const run = await second.run(id)
+  await run.answer(ask?.id ?? '', input)
+  expect(await run.output()).toEqual([input, input, input])
+  await using third = await tutti.open({ store: place.store })
+  expect(await (await third.run(id)).output()).toEqual([input, input, input])
+})
+
+test('runs that only wait are let go, however many there are, and each is found again', { timeout: patience.timeout * 2 }, async () => {
+  using place = new Place()
+  const store = await sqliteStore(place.store, { durability })
+  const definition = counted(tutti, () => {})
+  const engine = await tutti.open({ store, definitions: [definition] })
+  const count = times(2_000, 20_000)
+  const runs: tutti.Run[] = []
+  for (let n = 0; n < count; n += 500) runs.push(...(await Promise.all(Array.from({ length: 500 }, () => engine.start(definition)))))
+  await until('all ask', async () => (await engine.asks()).length === count, patience.timeout)
+  const held = async (): Promise<number> => {
+    const { runs: listed } = { runs: await store.list({ limit: count }) }
+    return listed.filter(({ worker }) => worker !== null).length
+  }
+  await until('most are let go', async () => (await held()) <= 300)
+  for (const run of [runs[0], runs[Math.floor(count / 2)], runs.at(-1)]) {
+    const [ask] = (await run?.asks()) ?? []
+    await run?.answer(ask?.id ?? '', 'found')
+    expect(await run?.output()).toBe('found')
+  }
+  await engine.close()
+  await store.close()
+})
+
+test('questions of runs that were let go expire when they are due', patience, async () => {
+  using place = new Place()
+  const definition = solo((turn: SoloTurn) =>
+    turn.message.kind === 'request' ? turn.ask('?', { timeoutMs: 800 }) : turn.finish('expired'),
+  )
+  await using engine = await tutti.open({ store: place.store, definitions: [definition], workerTtlMs: 60_000 })
+  const asking = counted(tutti, () => {})
+  const expiring = await Promise.all(Array.from({ length: 20 }, () => engine.start(definition)))
+  // Enough of others that only wait, so that there is no room for these.
+  await Promise.all(Array.from({ length: 300 }, () => engine.start(asking)))
+  const since = performance.now()
+  for (const run of expiring) expect(await run.output()).toBe('expired')
+  // Long before the next beat of the worker, which is the safety net.
+  expect(performance.now() - since).toBeLessThan(6_000)
+})
+
+test('old runs are deleted in small batches, with their keys and values; the others stay', patience, async () => {
+  using place = new Place()
+  const store = await sqliteStore(place.store, { durability })
+  const lines: string[] = []
+  const definition = orphan(tutti, (line) => lines.push(line.split(' ')[2] ?? ''), { steps: 1, ms: 0 })
+  const waiting = counted(tutti, () => {})
+  const engine = await tutti.open({ store, definitions: [definition, waiting] })
+  const stays = await engine.start(waiting, { input: 'y'.repeat(70_000) })
+  for (let n = 0; n < 7; n++)
+    await (await engine.start(definition, { id: `old-${n}`, key: `key-${n}`, input: 'x'.repeat(70_000 + n) })).output()
+  const batches: number[] = []
+  for (let gone = 1; gone > 0; batches.push(gone)) gone = await store.gc({ endedBefore: Date.now() + 1_000, limit: 3 })
+  expect(batches).toEqual([3, 3, 1, 0])
+  expect((await engine.runs()).runs.map(({ id }) => id)).toEqual([stays.id])
+  await until('it asks', async () => (await stays.asks()).length === 1)
+  await using other = await tutti.open({ store: place.store })
+  expect(await codeOf(other.run('old-0'))).toBe('RUN_NOT_FOUND')
+  // The id and the key are free again, and the effects of the new run are others.
+  const again = await tutti.open({ store, definitions: [definition] })
+  expect(await (await again.start(definition, { id: 'old-0', key: 'key-0' })).output()).toBe(1)
+  expect(new Set(lines).size).toBe(8)
+  await again.close()
+  await engine.close()
+  await store.close()
+})
