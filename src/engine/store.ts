@@ -13,7 +13,7 @@ export interface Store {
   join(worker: { readonly nonce: string }): Promise<number>
   /** Forgets a worker and gives its runs back, due at `at`. */
   leave(worker: number, at: number): Promise<void>
-  /** Says that a worker is alive, and what is known of all others. */
+  /** Says that a worker is alive, and what is known of all others. One that was fenced meanwhile joins again and owns nothing. */
   beat(worker: number): Promise<readonly Peer[]>
   /** Declares a worker dead if its beat is still the one that was seen, and gives its runs back, due at `at`; how many these were. */
   fence(peer: { readonly worker: number; readonly beat: number }, at: number): Promise<number>
@@ -142,7 +142,7 @@ export interface StoredRecord {
   readonly body: string
 }
 
-/** `epoch` is given where the append made a run or took it. */
+/** `epoch` is given where the append made a run or took it; a worker that was fenced takes none. */
 export type Verdict =
   | { readonly ok: true; readonly epoch?: number }
   | { readonly ok: false; readonly why: 'head' | 'epoch' | 'exists' | 'gone' }

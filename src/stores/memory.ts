@@ -94,7 +94,9 @@ export function memoryStore(): Store {
     if (refusal !== null) return { ok: false, why: refusal }
     const kept = known ?? create(item)
     apply(kept, item)
-    return item.create !== undefined || item.own === 'take' ? { ok: true, epoch: kept.row.epoch } : { ok: true }
+    // A worker that was fenced takes nothing, whatever it asks for.
+    const took = item.own === 'take' ? kept.row.worker === item.by : item.create !== undefined
+    return took ? { ok: true, epoch: kept.row.epoch } : { ok: true }
   }
 
   function refusalOf({ row }: Kept, item: Append): 'exists' | 'epoch' | 'head' | null {
@@ -210,7 +212,8 @@ export function memoryStore(): Store {
     },
     beat: async (worker) => {
       const self = workers.get(worker)
-      if (self !== undefined) self.beat++
+      if (self === undefined) workers.set(worker, { beat: 0, seen: -1, rung: new Set() })
+      else self.beat++
       return [...workers].flatMap(([number, { beat }]) => (number === worker ? [] : [{ worker: number, beat, gone: false }]))
     },
     fence: async (peer, at) => {

@@ -30,11 +30,13 @@ function append(connection: Connection, item: Append): Verdict {
   const conflict = item.puts !== undefined && (refusal === null || refusal === 'exists') ? firstConflict(connection, item.puts) : null
   if (conflict !== null) return conflict
   if (refusal !== null) return { ok: false, why: refusal }
-  const { rid, epoch } = known === undefined ? create(connection, item) : change(connection, known, item)
+  const { rid, epoch, worker } = known === undefined ? create(connection, item) : change(connection, known, item)
   for (const { seq, n, body } of item.rows) connection.run(sql.event, rid, seq, n, item.at, stored(body))
   if (item.marks !== undefined || item.puts !== undefined || item.blobs !== undefined || item.snapshot !== undefined)
     attach(connection, rid, item)
-  return item.create !== undefined || item.own === 'take' ? { ok: true, epoch } : { ok: true }
+  // A worker that was fenced takes nothing, whatever it asks for.
+  const took = item.own === 'take' ? worker === item.by : item.create !== undefined
+  return took ? { ok: true, epoch } : { ok: true }
 }
 
 function refusalOf(known: Standing, item: Append): 'exists' | 'epoch' | 'head' | null {
@@ -43,18 +45,24 @@ function refusalOf(known: Standing, item: Append): 'exists' | 'epoch' | 'head' |
   return known.head === item.expect ? null : 'head'
 }
 
-function create(connection: Connection, item: Append): { readonly rid: number; readonly epoch: number } {
+interface Changed {
+  readonly rid: number
+  readonly epoch: number
+  readonly worker: number | null
+}
+
+function create(connection: Connection, item: Append): Changed {
   const { definition, version, tags } = item.create ?? { definition: '', version: '', tags: {} }
   const { worker, wake } = ownerAfter(connection, null, item)
   const epoch = item.own === 'take' ? 1 : 0
   const said: SqlValue[] = [item.run, definition, version, JSON.stringify(tags), item.status ?? 'running', JSON.stringify(item.waits ?? [])]
   const { rowid } = connection.run(sql.create, ...said, item.head, epoch, worker, wake ?? null, item.at, item.ended ? item.at : null)
   for (const [key, value] of Object.entries(tags)) connection.run(sql.tag, key, value, rowid)
-  return { rid: rowid, epoch }
+  return { rid: rowid, epoch, worker }
 }
 
 /** Touches only the columns that change: each that stands in an index has its price. */
-function change(connection: Connection, known: Standing, item: Append): { readonly rid: number; readonly epoch: number } {
+function change(connection: Connection, known: Standing, item: Append): Changed {
   const { rid } = known
   if (known.worker !== null && known.worker !== item.by) connection.run(sql.ring, known.worker, rid)
   const { worker, wake } = ownerAfter(connection, known.worker, item)
@@ -68,7 +76,7 @@ function change(connection: Connection, known: Standing, item: Append): { readon
   if (worker !== known.worker) columns.push(['worker', worker])
   if (columns.length === 0) connection.run(sql.head, item.head, rid)
   else connection.run(changeOf(columns.map(([name]) => name)), item.head, ...columns.map(([, value]) => value), rid)
-  return { rid, epoch }
+  return { rid, epoch, worker }
 }
 
 const changeOf = (columns: readonly string[]): string =>

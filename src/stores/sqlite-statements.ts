@@ -8,6 +8,7 @@ export const sql = {
   workers: 'select id, beat from worker',
   isWorker: 'select 1 from worker where id = ?',
   beat: 'update worker set beat = beat + 1 where id = ?',
+  rejoin: 'insert into worker (id, nonce, beat, pid) values (?, ?, 0, ?)',
   leave: 'delete from worker where id = ?',
   fence: 'delete from worker where id = ? and beat = ?',
   free: 'update run set worker = null, wake = ? where worker = ?',

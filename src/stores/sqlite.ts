@@ -67,7 +67,7 @@ export function storeOver(connection: Connection, driver: Driver, { durability, 
     },
     beat: async (worker) => {
       const all = await connection.write(() => {
-        connection.run(sql.beat, worker)
+        if (connection.run(sql.beat, worker).changes === 0) rejoin(connection, locks, worker)
         return connection.all<{ id: number; beat: number }>(sql.workers)
       })
       const peers = all.filter(({ id }) => id !== worker)
@@ -182,6 +182,13 @@ function join(connection: Connection, locks: WorkerLocks, nonce: string, held: S
   locks.hold(worker)
   held.add(worker)
   return worker
+}
+
+/** It was taken for dead and is not: it owns nothing any more, and may take runs again. */
+function rejoin(connection: Connection, locks: WorkerLocks, worker: number): void {
+  locks.release(worker)
+  locks.hold(worker)
+  connection.run(sql.rejoin, worker, `again ${worker}`, process.pid)
 }
 
 function free(connection: Connection, worker: number, at: number): number {

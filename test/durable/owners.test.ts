@@ -77,8 +77,7 @@ test('E4 a process that was frozen past its time to live records nothing more an
   expect(keys.length - new Set(keys).size).toBeLessThanOrEqual(1)
 })
 
-// Known, and not so yet: it stays fenced for ever, and even starts an effect of a run that it was not given.
-test.fails('a process that was fenced while it was frozen executes runs again once it goes on', patience, async () => {
+test('a process that was fenced while it was frozen executes runs again once it goes on', patience, async () => {
   using place = new Place()
   await using frozen = new Child('worker', place, { play: 'orphan', ttlMs: 200 })
   await frozen.line()
