@@ -254,11 +254,15 @@ function note(run: RunFacts, event: Event): void {
     case 'sleep.started':
     case 'timer.fired':
       return
-    // Of a graph, which is reported by its steps and not by its branches.
+    // Of a graph, which is reported by its steps and not by its branches: only how long they took is taken from here.
     case 'gate.opened':
-    case 'step.completed':
-    case 'step.skipped':
       return
+    case 'step.completed':
+    case 'step.skipped': {
+      const turn = branchOf(run, event.branch).turns.at(-1)
+      if (turn !== undefined) run.durations[`${event.branch}/${turn.number}`] ??= event.at - turn.at
+      return
+    }
   }
 }
 

@@ -368,3 +368,13 @@ test('a definition that is wrong says all that is wrong, before anything runs', 
     ])
   }
 })
+
+test('the report measures how long each step and item took', async () => {
+  await using tutti = await open({ store: 'memory:', invariants: true })
+  const definition = graph('timed')
+    .step('a', { run: () => 1 })
+    .step('e', { each: () => [1, 2], run: ({ item }) => item })
+    .output()
+  const { report } = await (await tutti.start(definition)).result()
+  expect(Object.keys(report.measured.durations).sort()).toEqual(['r.0/1', 'r.1.0/1', 'r.1.1/1', 'r.1/1'])
+})
