@@ -65,10 +65,10 @@ if (name !== undefined) {
     const small = cell(1_000)
     const large = cell(10_000)
     console.log(
-      `${name.padEnd(8)} a process's first fan-out  1,000: ${small.cold.toFixed(1)} ms   10,000: ${large.cold.toFixed(1)} ms   ratio ${(large.cold / small.cold).toFixed(1)} (at most 12)`,
+      `${name.padEnd(8)} a process's first fan-out  1,000: ${small.cold.toFixed(1)} ms   10,000: ${large.cold.toFixed(1)} ms   ratio ${(large.cold / small.cold).toFixed(1)}`,
     )
     console.log(
-      `${name.padEnd(8)} warm, again and again      1,000: ${small.warm.toFixed(1)} ms   10,000: ${large.warm.toFixed(1)} ms   ratio ${(large.warm / small.warm).toFixed(1)}   ${((large.warm * 1_000) / 10_000).toFixed(1)} µs a branch`,
+      `${name.padEnd(8)} warm, again and again      1,000: ${small.warm.toFixed(1)} ms   10,000: ${large.warm.toFixed(1)} ms   ratio ${(large.warm / small.warm).toFixed(1)} (at most 12)   ${((large.warm * 1_000) / 10_000).toFixed(1)} µs a branch`,
     )
   }
 }
