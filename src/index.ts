@@ -27,7 +27,6 @@ export type {
   Command,
   InputOf,
   LogEntry,
-  ModelFactory,
   OpenOptions,
   OutputOf,
   Run,
@@ -44,4 +43,5 @@ export type { Failure, FailureCode } from './kernel/failure.js'
 export type { Join, JoinData, Policy, Slot } from './kernel/join.js'
 export type { Problem } from './kernel/problem.js'
 export type { Edge } from './kernel/shape.js'
+export type { ModelFactory } from './models/model-factory.js'
 export { open } from './open.js'

@@ -1,10 +1,10 @@
 import type { Definition } from '../define/definition.js'
-import type { LanguageModel } from '../define/language-model.js'
 import type { Limits } from '../define/limits.js'
 import type { Provided } from '../define/resource.js'
 import type { Tags } from '../define/tags.js'
 import type { Report, Rollback, RunStatus } from '../inspect/report-data.js'
 import type { Failure } from '../kernel/failure.js'
+import type { ModelFactory } from '../models/model-factory.js'
 import type { Ask } from './ask.js'
 import type { Delta, JournalEvent } from './events.js'
 import type { Store } from './store.js'
@@ -21,9 +21,6 @@ export interface LogEntry {
   message: string
   runId?: string
 }
-
-/** Gives the model for an agent; undefined leaves the choice to the engine. */
-export type ModelFactory = (ref: { agent: string; model?: LanguageModel | string }) => LanguageModel | undefined
 
 /** How an engine is opened. */
 export interface OpenOptions {
