@@ -1,4 +1,5 @@
 import type { Failure } from '../kernel/failure.js'
+import { marked, plain, shortened } from './escape.js'
 import type { Report } from './report-data.js'
 
 /** A report as plain text, for terminals and logs. */
@@ -138,35 +139,7 @@ function timeOf(at: number): string {
 
 // ── values from agents ───────────────────────────────────────────────────────────────────────────────────
 
-const lengthMax = 200
-
-/** Cut before anything is escaped, so that no escape is cut in two, and never inside a character. */
-function shortened(text: string): string {
-  if (text.length <= lengthMax) return text
-  const kept = text.slice(0, lengthMax).replace(/[\uD800-\uDBFF]$/, '')
-  return `${kept}… (${text.length - kept.length} characters more)`
-}
-
 const json = (value: unknown): string => (value === undefined ? '' : shortened(JSON.stringify(value)))
-
-/**
- * What would do something to a terminal or hide something from a reader instead of being seen: control characters (and with them every
- * ANSI escape), line breaks, marks that turn the direction of writing, halves of characters. Joiners are left: scripts and emoji need them.
- */
-const unseen = /(?![\u200C\u200D])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
-
-const shortForms: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
-
-function plain(text: string): string {
-  return text.replace(unseen, (found) => shortForms[found] ?? `\\u{${(found.codePointAt(0) ?? 0).toString(16)}}`)
-}
-
-const entities: Readonly<Record<string, string>> = { '<': '&lt;', '>': '&gt;', '&': '&amp;' }
-
-/** Text that Markdown shows as it is. HTML goes by entities, because not every renderer knows `\<`. */
-function marked(text: string): string {
-  return plain(text).replace(/[\\`*_[\]|~$<>&]/g, (found) => entities[found] ?? `\\${found}`)
-}
 
 // ── layout ───────────────────────────────────────────────────────────────────────────────────────────────
 
