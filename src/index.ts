@@ -15,8 +15,8 @@ export { type Merge, topology } from './define/topology.js'
 export type { AnySeat, Call, Carry, Denied, JoinResult, MemoryEntry, Message, Role, Seat, Turn } from './define/turn.js'
 export { type Code, TuttiError } from './define/tutti-error.js'
 export type { ActivityContext, Done, Work } from './define/work.js'
-export type { Ask } from './engine/ask.js'
-export type { Delta, Events, JournalEvent } from './engine/events.js'
+export type { Ask } from './inspect/ask.js'
+export type { Delta, Events, JournalEvent } from './inspect/events.js'
 export type { Store } from './engine/store.js'
 export type {
   AgentCommand,

@@ -1,6 +1,6 @@
 import type { Definition } from './define/definition.js'
 import { TuttiError } from './define/tutti-error.js'
-import type { Ask } from './engine/ask.js'
+import type { Ask } from './inspect/ask.js'
 import { systemClock } from './engine/clock.js'
 import { Engine } from './engine/engine.js'
 import { runHandle } from './engine/run-handle.js'

@@ -1,6 +1,6 @@
 import { TuttiError } from '../define/tutti-error.js'
 import type { Engine } from './engine.js'
-import type { Delta, JournalEvent } from './events.js'
+import type { Delta, JournalEvent } from '../inspect/events.js'
 import { eventView, isTerminal } from './run-view.js'
 
 export interface FollowOptions {

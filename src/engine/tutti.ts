@@ -5,8 +5,8 @@ import type { Tags } from '../define/tags.js'
 import type { Report, Rollback, RunStatus } from '../inspect/report-data.js'
 import type { Failure } from '../kernel/failure.js'
 import type { ModelFactory } from '../models/model-factory.js'
-import type { Ask } from './ask.js'
-import type { Delta, JournalEvent } from './events.js'
+import type { Ask } from '../inspect/ask.js'
+import type { Delta, JournalEvent } from '../inspect/events.js'
 import type { Store } from './store.js'
 
 /** Time, as the engine sees it. */

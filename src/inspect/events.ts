@@ -1,6 +1,6 @@
 import type { Tags } from '../define/tags.js'
 import type { Message } from '../define/turn.js'
-import type { Rollback } from '../inspect/report-data.js'
+import type { Rollback } from './report-data.js'
 import type { Action } from '../kernel/action.js'
 import type { Failure } from '../kernel/failure.js'
 import type { Join, Slot } from '../kernel/join.js'
@@ -14,16 +14,17 @@ interface At4 {
 
 /** What a journal tells the public, by type. */
 export interface Events {
-  'run.started': { definition: string; version: string; input: unknown; tags: Tags }
+  'run.started': { runId: string; definition: string; version: string; input: unknown; tags: Tags }
   'run.claimed': { epoch: number }
   'run.released': {}
   'run.paused': { by?: string }
   'run.resumed': { by?: string }
+  'run.closing': { cause: 'cancel'; reason?: string; by?: string } | { cause: 'limit'; error: Failure }
   'run.compensating': { cause: Failure }
   'run.succeeded': { output: unknown }
   'run.failed': { error: Failure; rollback: Rollback }
   'run.cancelled': { reason?: string; rollback: Rollback }
-  'branch.opened': { parent: string | null; to: string }
+  'branch.opened': { parent: string | null; to: string; barrier: string; slot: number; gated?: boolean }
   'branch.settled': { status: Slot['status'] }
   'branch.moved': { to: string }
   'branch.held': { node: string }
@@ -31,11 +32,12 @@ export interface Events {
   'gate.opened': { sees?: readonly string[]; decidedBy?: readonly string[] }
   'turn.started': At4 & { message: Message }
   'turn.completed': At4 & { action: Action }
-  'turn.rejected': At4 & { problem: string }
-  'turn.failed': At4 & { error: Failure; retryAt?: number }
+  'turn.rejected': At4 & { problem: string; final: boolean }
+  'turn.failed': At4 & { error: Failure; retryAt?: number; final: boolean; timedOut?: boolean }
+  'turn.aborted': At4 & { how: 'ended' | 'fenced' }
   'activity.completed': At4 & { name: string; value: unknown }
   'activity.failed': At4 & { name: string; error: Failure }
-  'barrier.opened': { barrier: string; width: number; join: Join }
+  'barrier.opened': { barrier: string; kind: 'root' | 'fork' | 'detached'; width: number; join: Join }
   'barrier.arrived': { barrier: string; slot: number; by: string }
   'barrier.fired': {
     barrier: string
@@ -46,12 +48,14 @@ export interface Events {
     escaped: number
     cancelled: number
     decidedBy?: readonly number[]
+    goes?: 'turn' | 'escape' | 'fail' | 'ask' | 'step'
   }
+  'barrier.released': { barrier: string }
   'ask.opened': { ask: Ask }
   'ask.answered': { askId: string; value: unknown; by?: string }
   'ask.expired': { askId: string }
   'step.completed': { step: string; item?: number; output: unknown }
-  'step.skipped': { step: string; cause: string }
+  'step.skipped': { step: string; item?: number; cause: string }
   'undo.completed': { of: string }
   'undo.failed': { of: string; error: Failure }
 }
