@@ -10,6 +10,8 @@ export interface CallPlace {
   readonly index: number
   /** What the agent was last asked. */
   readonly request?: unknown
+  /** Who waits for this branch's reply, and may be answered with `invoke_agent`. */
+  readonly waiting: string | null
 }
 
 /** Where providers look for what is theirs: none is called like this, so that no provider sends it anywhere. */
