@@ -30,6 +30,7 @@ import {
 } from './fold-turns.js'
 import { copyState, type Folding, type Of } from './folding.js'
 import { attemptId, runTimer } from './ids.js'
+import { changed } from './lifecycle.js'
 import { dependentsOf, placesIn, recounted, targetsIn } from './recount.js'
 import type { Outcome, State } from './state.js'
 import { Trie } from './trie.js'
@@ -136,7 +137,7 @@ export function fold(state: Folding, event: Event): void {
 
 function runStarted(state: Folding, event: Of<'run.started'>): void {
   const { timeoutMs } = event.shape.limits
-  state.status = 'running'
+  state.status = changed('run', state.status, 'running')
   state.held = true
   state.run = {
     id: event.runId,
@@ -174,6 +175,6 @@ function unpause(state: Folding): void {
 function end(state: Folding, outcome: Outcome): void {
   unpause(state)
   state.outcome = outcome
-  state.status = outcome.status
+  state.status = changed('run', state.status, outcome.status)
   state.timers = Trie.empty()
 }

@@ -1,6 +1,7 @@
 import type { Event } from './event.js'
 import { copyBranch, type Folding, type Of } from './folding.js'
 import { attemptId, backoffTimer, sleepTimer } from './ids.js'
+import { changed } from './lifecycle.js'
 import type { StepMessage, TurnMessage } from './message.js'
 import type { ActivityRecord, Attempt, Branch, State, TurnWork } from './state.js'
 import { branchOf, clockAt } from './state.js'
@@ -176,7 +177,7 @@ export function askOpened(state: Folding, event: Of<'ask.opened'>): void {
 
 export function closeAsk(state: Folding, id: string, how: 'answered' | 'expired' | 'closed'): void {
   state.asks = state.asks.delete(id, state.edit)
-  state.closedAsks = state.closedAsks.set(id, how, state.edit)
+  state.closedAsks = state.closedAsks.set(id, changed('ask', state.closedAsks.get(id) ?? 'open', how), state.edit)
   state.timers = state.timers.delete(id, state.edit)
 }
 
