@@ -6,9 +6,9 @@ import type { Join } from '../kernel/join.js'
 import { toJson } from '../kernel/json.js'
 import type { Branch, State } from '../kernel/state.js'
 import { enclosingForks } from '../kernel/state.js'
-import { checked } from './check-schema.js'
-import { failureOf, tooLarge } from './failure-of.js'
-import { jsonSchemaOf } from './json-schema.js'
+import { checked } from '../define/check-schema.js'
+import { failureOf, tooLarge } from '../define/failure-of.js'
+import { jsonSchemaOf } from '../define/json-schema.js'
 
 /** A returned action that is data and passes the schemas, with the live schema of an ask; or why it is sent back. */
 export type Verified = { readonly action: Action; readonly askSchema?: Schema } | { readonly problem: string }

@@ -7,7 +7,7 @@ import type { Failure } from '../kernel/failure.js'
 import { toJson } from '../kernel/json.js'
 import { backoffMs } from '../kernel/retry.js'
 import type { ActivityRecord, TurnWork } from '../kernel/state.js'
-import { CodedFailure, failureOf, tooLarge } from './failure-of.js'
+import { CodedFailure, failureOf, tooLarge } from '../define/failure-of.js'
 import type { Clock } from './tutti.js'
 
 /** What an execution needs of the engine. */

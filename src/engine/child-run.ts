@@ -4,7 +4,7 @@ import { attemptId } from '../kernel/ids.js'
 import type { Attempt, State } from '../kernel/state.js'
 import { barrierOf, branchOf, isOver, shapeOf } from '../kernel/state.js'
 import type { Engine } from './engine.js'
-import { CodedFailure } from './failure-of.js'
+import { CodedFailure } from '../define/failure-of.js'
 import { startRun } from './start.js'
 
 /** `<run>:<step>` or `<run>:<step>:<item>`, with `@2`, `@3`… when its step is tried again: the same on every execution of an attempt. */

@@ -1,7 +1,7 @@
 import type { Provided } from '../define/resource.js'
 import { provisionOf } from '../define/resource.js'
 import type { State } from '../kernel/state.js'
-import { CodedFailure } from './failure-of.js'
+import { CodedFailure } from '../define/failure-of.js'
 
 const makesMax = 3
 

@@ -6,9 +6,9 @@ import type { Attempt, Branch, State } from '../kernel/state.js'
 import { barrierOf } from '../kernel/state.js'
 import { stepOutputs } from '../kernel/step-outputs.js'
 import type { Activities } from './activities.js'
-import { checked } from './check-schema.js'
-import { CodedFailure, tooLarge } from './failure-of.js'
-import { jsonSchemaOf } from './json-schema.js'
+import { checked } from '../define/check-schema.js'
+import { CodedFailure, tooLarge } from '../define/failure-of.js'
+import { jsonSchemaOf } from '../define/json-schema.js'
 import type { WorkParts } from './work-parts.js'
 
 /** What the body of a step needs beside its work. */

@@ -7,7 +7,7 @@ import { targetsOf, waitingAgent } from '../kernel/state.js'
 import type { Schema } from '../define/schema.js'
 import type { JoinResult, MemoryEntry, Turn } from '../define/turn.js'
 import { deepFreeze } from './deep-freeze.js'
-import { failureOf } from './failure-of.js'
+import { failureOf } from '../define/failure-of.js'
 import type { WorkParts } from './work-parts.js'
 
 /** An ask with its live schema, which no journal can hold. */

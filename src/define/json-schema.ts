@@ -1,4 +1,4 @@
-import type { Schema } from '../define/schema.js'
+import type { Schema } from './schema.js'
 import { toJson } from '../kernel/json.js'
 
 interface WithJsonSchema {
