@@ -8,6 +8,7 @@ import { toJson } from '../kernel/json.js'
 import { backoffMs } from '../kernel/retry.js'
 import type { ActivityRecord, TurnWork } from '../kernel/state.js'
 import { CodedFailure, failureOf, tooLarge } from '../define/failure-of.js'
+import type { Seam } from './seam.js'
 import type { Clock } from './tutti.js'
 
 /** What an execution needs of the engine. */
@@ -17,6 +18,7 @@ export interface ActivityPort {
   /** `nonce/run/branch/turn`, and the number of rejections after one: the same on every attempt. */
   readonly keyPrefix: string
   readonly maxValue: number
+  readonly later: Seam['later']
   submit(command: Command): Promise<{ readonly refusal?: Refusal | undefined }>
   /** Whether this process still owns the run. */
   mayStart(): Promise<boolean>
@@ -213,7 +215,7 @@ export class Activities {
 
   #later(what: () => void): void {
     this.#pumping = true
-    setImmediate(() => {
+    this.#port.later(() => {
       this.#pumping = false
       if (this.#aborted === null) what()
       this.#pump()

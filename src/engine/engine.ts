@@ -20,6 +20,8 @@ import { Loop } from './loop.js'
 import type { Outcome, RunEntry } from './run-entry.js'
 import { newEntry } from './run-entry.js'
 import { disposeResources, runResources } from './run-resources.js'
+import type { Seam } from './seam.js'
+import { laterOf } from './seam.js'
 import type { Executable, Put, RunRow, Store } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
 import { Worker } from './worker.js'
@@ -35,6 +37,7 @@ export interface EngineOptions {
   readonly resources: readonly Provided[]
   readonly invariants: boolean
   readonly onLog: (entry: LogEntry) => void
+  readonly seam?: Seam
 }
 
 /** How many runs that only wait stay in memory; the others are let go, and found again when something happens to them. */
@@ -77,6 +80,7 @@ export class Engine {
       clock,
       invariants,
       onLog,
+      later: laterOf(options.seam),
       refresh: (entries) => this.#refresh(entries),
       advance: (entry, events, state) => this.#advance(entry, events, state),
       lost: (entry) => this.#lost(entry),
@@ -159,7 +163,13 @@ export class Engine {
   /** What an execution or a timer has to say. After the engine was closed it is said to nobody: the run goes on elsewhere. */
   #say(entry: RunEntry, command: Command): Promise<Outcome> {
     if (this.#closed || entry.broken !== null) return new Promise(() => {})
-    return this.#loop.submit(entry, command, { owned: true })
+    const { seam } = this.options
+    if (seam === undefined) return this.#loop.submit(entry, command, { owned: true })
+    return new Promise((resolve, reject) => {
+      seam.hold({ type: 'command', run: entry.id, command }, (instead = command) => {
+        this.#loop.submit(entry, instead, { owned: true }).then(resolve, reject)
+      })
+    })
   }
 
   // ── what follows a commit ──────────────────────────────────────────────────────────────────────────────
@@ -167,6 +177,7 @@ export class Engine {
   #advance(entry: RunEntry, events: readonly Event[], state: State): void {
     const before = entry.state
     entry.state = state
+    this.options.seam?.committed(entry.id, events, state)
     for (const event of events) this.#route(entry, event)
     if (events.some(({ type }) => type === 'run.released')) this.#lost(entry)
     const { owner } = entry
@@ -235,6 +246,8 @@ export class Engine {
         submit: (command) => this.#say(entry, command),
         mayStart: () => this.#stillOwns(entry),
         resources: () => (entry.resources ??= runResources(this.options.resources, entry.state)),
+        later: laterOf(this.options.seam),
+        lend: (name, value) => this.options.seam?.lend(name, value, { run: entry.id, attempt }) ?? value,
         emit: (branch, agent, data) => this.#emit(entry, branch, agent, data),
         keepAskSchema: (branch, schema) => {
           if (schema === undefined) entry.askSchemas.delete(branch)
@@ -255,10 +268,17 @@ export class Engine {
         else if (!this.#closed) this.#keepOrLetGo(entry)
       })
     // A step that runs a definition only waits for it: with room of its own it would take that of its child's turns.
-    if (definition.kind === 'graph' && definition.steps[attempt.agent]?.kind === 'child') return run(() => {})
+    const waits = definition.kind === 'graph' && definition.steps[attempt.agent]?.kind === 'child'
     // What is said of an agent's concurrency is not said of a step that happens to have its name.
     const lane = definition.kind === 'graph' ? 'a step' : attempt.agent
-    execution.unwait = this.#gate.enter(lane, () => run(() => this.#gate.leave(lane)))
+    const enter = (): void => {
+      if (waits) return run(() => {})
+      execution.unwait = this.#gate.enter(lane, () => run(() => this.#gate.leave(lane)))
+    }
+    const { seam } = this.options
+    if (seam === undefined) return enter()
+    // It may be aborted while it is held.
+    seam.hold({ type: 'start', run: entry.id, attempt }, () => (entry.executions.get(id) === execution ? enter() : undefined))
   }
 
   /** A child run is paused and resumed with the run that it belongs to. */
@@ -348,7 +368,7 @@ export class Engine {
   #askMoved(): void {
     if (this.#asked) return
     this.#asked = true
-    setImmediate(() => {
+    laterOf(this.options.seam)(() => {
       this.#asked = false
     })
     this.#onMoved()

@@ -12,6 +12,7 @@ import { verifyAction } from './action-check.js'
 import { Activities } from './activities.js'
 import type { Alarms } from './alarms.js'
 import { CodedFailure, failureOf } from '../define/failure-of.js'
+import type { Seam } from './seam.js'
 import { stepCommand } from './step-body.js'
 import { act, turnView } from './turn-view.js'
 import type { WorkParts } from './work-parts.js'
@@ -24,11 +25,14 @@ export interface ExecutionPort {
   readonly graceMs: number
   readonly maxValue: number
   readonly definition: Internals
+  readonly later: Seam['later']
   submit(command: Command): Promise<{ readonly refusal?: Refusal | undefined }>
   /** Whether this process still owns the run: asked before the turn and each of its steps. */
   mayStart(): Promise<boolean>
   /** The run's resources, made before its first turn. */
   resources(): Promise<ReadonlyMap<string, unknown>>
+  /** A resource as this attempt is given it. */
+  lend(name: string, value: unknown): unknown
   emit(branch: string, agent: string, data: unknown): void
   /** What an answer to this branch must be; undefined: nothing of its own. */
   keepAskSchema(branch: string, schema: Schema | undefined): void
@@ -92,6 +96,7 @@ export class Execution {
         speaker: this.attempt,
         keyPrefix: this.#keyPrefix,
         maxValue: this.#port.maxValue,
+        later: this.#port.later,
         submit: (command) => this.#port.submit(command),
         mayStart: () => this.#port.mayStart(),
         context: (idempotencyKey, number, signal) => this.#context(idempotencyKey, number, signal),
@@ -255,7 +260,7 @@ export class Execution {
         retryable: false,
         at: {},
       })
-    return this.#resources.get(resource.name) as T
+    return this.#port.lend(resource.name, this.#resources.get(resource.name)) as T
   }
 
   #work(): WorkParts {

@@ -9,6 +9,7 @@ import { isOver } from '../kernel/state.js'
 import { encodeEvents, encodeSnapshot } from './codec.js'
 import type { Outcome, RunEntry, Submission } from './run-entry.js'
 import { dueAt, marksOf, statusOf, waitsOf } from './run-view.js'
+import type { Seam } from './seam.js'
 import type { Append, Put, Store, Verdict } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
 
@@ -18,6 +19,7 @@ export interface LoopPort {
   readonly clock: Clock
   readonly invariants: boolean
   readonly onLog: (entry: LogEntry) => void
+  readonly later: Seam['later']
   /** Makes sure that what is decided next is decided on what is in the store now. */
   refresh(entries: readonly RunEntry[]): Promise<void>
   /** Something of a run is durable. */
@@ -88,7 +90,7 @@ export class Loop {
   wake(entry: RunEntry): void {
     this.#ready.add(entry)
     this.#flushing ??= new Promise<void>((resolve) => {
-      setImmediate(() => {
+      this.#port.later(() => {
         void this.#flush().finally(() => {
           this.#flushing = null
           resolve()
@@ -148,7 +150,7 @@ export class Loop {
       entry.queue = kept
     }
     if (this.#closed) return
-    await new Promise((resolve) => setTimeout(resolve, waitMs))
+    await new Promise<void>((resolve) => this.#port.later(resolve, waitMs))
     for (const entry of entries) if (entry.queue.length > 0) this.#ready.add(entry)
   }
 

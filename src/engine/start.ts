@@ -60,7 +60,7 @@ export async function startRun(
   const command: Command = {
     type: 'run.start',
     runId: id,
-    nonce: randomBytes(9).toString('base64url'),
+    nonce: engine.options.seam?.nonce(id) ?? randomBytes(9).toString('base64url'),
     shape: Object.freeze({ ...definition.shape, limits }),
     ...(input !== undefined && { input }),
     tags,

@@ -1,0 +1,37 @@
+import type { Command } from '../kernel/command.js'
+import type { Event } from '../kernel/event.js'
+import type { Attempt, State } from '../kernel/state.js'
+
+/** Something that an engine is about to do. */
+export type Held =
+  /** The body of a turn is to be executed. */
+  | { readonly type: 'start'; readonly run: string; readonly attempt: Attempt }
+  /** An execution or a timer has something to say: it is decided when it is let go. */
+  | { readonly type: 'command'; readonly run: string; readonly command: Command }
+
+/**
+ * Where a harness takes hold of an engine, to choose the order of what it does. An engine that is given none waits for nobody.
+ *
+ * Everything that an order could change goes through here, through the clock, or through the store; all else is bound to follow.
+ */
+export interface Seam {
+  /** Calls `go` when it may happen: twice where it happens twice, never where the process dies first. `instead` is said in its place. */
+  hold(what: Held, go: (instead?: Command) => void): void
+  /** Calls back in a macrotask of its own; `afterMs`: not before so much time has passed. */
+  later(task: () => void, afterMs?: number): void
+  /** What the keys and the random numbers of a run derive from. */
+  nonce(run: string): string
+  /** A resource, as it is handed to a turn. */
+  lend(name: string, value: unknown, to: { readonly run: string; readonly attempt: Attempt }): unknown
+  /** Something of a run is durable. */
+  committed(run: string, events: readonly Event[], state: State): void
+}
+
+/** A macrotask of its own, of the harness if there is one. */
+export function laterOf(seam: Seam | undefined): Seam['later'] {
+  if (seam !== undefined) return (task, afterMs) => seam.later(task, afterMs)
+  return (task, afterMs) => {
+    if (afterMs === undefined) setImmediate(task)
+    else setTimeout(task, afterMs)
+  }
+}
