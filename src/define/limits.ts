@@ -23,5 +23,7 @@ export function runLimits(given: Limits, base: RunLimits = defaultLimits): RunLi
     maxDepth: given.maxDepth ?? base.maxDepth,
     maxFanOut: given.maxFanOut ?? base.maxFanOut,
     concurrency: given.concurrency ?? base.concurrency,
+    ...(given.tokens !== undefined && { tokens: given.tokens }),
+    ...(given.costUsd !== undefined && { costUsd: given.costUsd }),
   })
 }

@@ -62,6 +62,8 @@ export function askView(state: State, ask: OpenAsk): Ask {
       join: joinData(false, reportedSlots(barrier, deciding), contributions(barrier, deciding).here),
     })
   }
+  if (ask.kind === 'approval')
+    return Object.freeze({ ...common, kind: 'approval', tool: ask.tool, input: ask.input, schema: verdictSchema })
   return Object.freeze({
     ...common,
     kind: 'question',
@@ -70,6 +72,14 @@ export function askView(state: State, ask: OpenAsk): Ask {
     ...(ask.schema !== undefined && { schema: ask.schema }),
   })
 }
+
+/** What a person may say of a call that waits for approval, for whoever shows a form. */
+const verdictSchema: object = Object.freeze({
+  anyOf: [
+    { type: 'boolean' },
+    { type: 'object', properties: { approved: { type: 'boolean' }, reason: { type: 'string' } }, required: ['approved'] },
+  ],
+})
 
 /** A run at a glance, from what the store lists. */
 export function summaryOf(row: RunRow, hasDefinition: boolean): RunSummary {
@@ -92,7 +102,16 @@ export function summaryOf(row: RunRow, hasDefinition: boolean): RunSummary {
 export function eventView(event: Event, of: { readonly runId: string; readonly tags: Readonly<Record<string, string>> }): JournalEvent {
   switch (event.type) {
     case 'ask.opened': {
-      const { barrier: _, timeoutMs, ...ask } = event.ask as typeof event.ask & { barrier?: string; timeoutMs?: number }
+      const {
+        barrier: _,
+        call: __,
+        timeoutMs,
+        ...ask
+      } = event.ask as typeof event.ask & {
+        barrier?: string
+        call?: number
+        timeoutMs?: number
+      }
       const expires = timeoutMs === undefined ? {} : { expiresAt: ask.openedAt + timeoutMs }
       return Object.freeze({ ...event, ask: Object.freeze({ ...ask, ...expires, ...of }) }) as unknown as JournalEvent
     }

@@ -182,7 +182,7 @@ function tightest(base: RunLimits, others: readonly Limits[]): RunLimits {
     const problems = limitProblems({ ...limits }, 'limits')
     if (problems.length > 0)
       throw new TuttiError('INVALID_INPUT', problems.map(({ where, message }) => `${where}: ${message}`).join('\n'), { problems })
-    for (const key of Object.keys(base)) {
+    for (const key of [...Object.keys(base), 'tokens', 'costUsd']) {
       const given = (limits as Readonly<Record<string, number | undefined>>)[key]
       const known = made[key]
       if (given !== undefined) made[key] = known === null || known === undefined ? given : Math.min(known, given)

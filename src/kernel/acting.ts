@@ -1,7 +1,8 @@
-import type { Action, Fork, Invoke } from './action.js'
+import type { Action, AskAction, Fork, Invoke } from './action.js'
 import { crossLimit } from './closing.js'
 import type { Draft } from './draft.js'
 import { emit } from './draft.js'
+import type { AskData } from './event.js'
 import type { Failure } from './failure.js'
 import { failStep, stepOf } from './gate.js'
 import { askOf, childBranch, forkBarrier } from './ids.js'
@@ -20,22 +21,22 @@ export function perform(draft: Draft, branch: Branch, action: Action): void {
       return fork(draft, branch, action)
     case 'finish':
       return finish(draft, branch)
-    case 'ask': {
-      const { question, timeoutMs, schema } = action
-      const ask = {
-        id: askOf(branch.id, branch.asks + 1),
-        branch: branch.id,
-        agent: branch.agent,
-        openedAt: draft.at,
-        kind: 'question',
-        question,
-        ...(timeoutMs !== undefined && { timeoutMs }),
-        ...(schema !== undefined && { schema }),
-      } as const
-      return emit(draft, { type: 'ask.opened', branch: branch.id, ask })
-    }
+    case 'ask':
+      return emit(draft, { type: 'ask.opened', branch: branch.id, ask: askData(draft, branch, action) })
     case 'fail':
       return fail(draft, branch, action.error)
+  }
+}
+
+function askData(draft: Draft, branch: Branch, { question, timeoutMs, schema, approval }: AskAction): AskData {
+  const common = { id: askOf(branch.id, branch.asks + 1), branch: branch.id, agent: branch.agent, openedAt: draft.at }
+  if (approval !== undefined) return { ...common, kind: 'approval', ...approval }
+  return {
+    ...common,
+    kind: 'question',
+    question,
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(schema !== undefined && { schema }),
   }
 }
 

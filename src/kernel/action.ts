@@ -31,7 +31,15 @@ export interface AskAction {
   readonly question: unknown
   readonly timeoutMs?: number
   readonly schema?: object
+  /** A call of a tool that a person must approve: `call` is its place in the answer of the model. Needs no edge. */
+  readonly approval?: Approval
   readonly state?: BranchState
+}
+/** What a person is asked to approve: this tool, with exactly this input. */
+export interface Approval {
+  readonly tool: string
+  readonly input: unknown
+  readonly call: number
 }
 export interface Fail {
   readonly type: 'fail'

@@ -1,7 +1,8 @@
 import type { Action, BranchState } from './action.js'
 import type { Failure } from './failure.js'
 import type { Shape } from './shape.js'
-import type { Parent } from './state.js'
+import type { Parent, Said } from './state.js'
+import type { Reserve, Usage } from './usage.js'
 
 /** Which execution of which turn speaks: a completion that does not match what is owed is refused. */
 export interface Speaker {
@@ -18,6 +19,12 @@ export interface ActivitySpeaker extends Speaker {
   readonly delivered: number
 }
 
+/** Of an activity that can be undone: which tool did it, with what. */
+export interface UndoMark {
+  readonly tool: string
+  readonly input: unknown
+}
+
 /** What is asked of a run, in the imperative: by people, by workers, by timers. */
 export type Command =
   | {
@@ -28,6 +35,7 @@ export type Command =
       readonly input?: unknown
       readonly tags: Readonly<Record<string, string>>
       readonly session?: string
+      readonly conversation?: readonly Said[]
       readonly parent?: Parent
       readonly state?: BranchState
     }
@@ -49,10 +57,10 @@ export type Command =
   | ({ readonly type: 'turn.fail'; readonly error: Failure; readonly retryable: boolean; readonly timedOut?: boolean } & Speaker)
   /** An attempt that was aborted has ended, or is fenced off. */
   | ({ readonly type: 'turn.settle'; readonly how: 'ended' | 'fenced' } & Speaker)
-  /** The activity must not be repeated: its start is recorded before it runs. */
-  | ({ readonly type: 'activity.start' } & ActivitySpeaker)
-  | ({ readonly type: 'activity.complete'; readonly value?: unknown } & ActivitySpeaker)
-  | ({ readonly type: 'activity.fail'; readonly error: Failure } & ActivitySpeaker)
+  /** The activity must not be repeated, can be undone, or uses what is limited: its start is recorded before it runs. */
+  | ({ readonly type: 'activity.start'; readonly undo?: UndoMark; readonly reserve?: Reserve } & ActivitySpeaker)
+  | ({ readonly type: 'activity.complete'; readonly value?: unknown; readonly usage?: Usage } & ActivitySpeaker)
+  | ({ readonly type: 'activity.fail'; readonly error: Failure; readonly usage?: Usage } & ActivitySpeaker)
   | ({ readonly type: 'sleep.start'; readonly ms: number } & ActivitySpeaker)
   | { readonly type: 'ask.answer'; readonly askId: string; readonly value: unknown; readonly by?: string }
   | { readonly type: 'timer.fire'; readonly timer: string }

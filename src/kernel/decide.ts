@@ -5,7 +5,7 @@ import type { ActivitySpeaker, Command, Refusal, RefusalCode, Speaker } from './
 import { consequences } from './consequences.js'
 import type { Draft } from './draft.js'
 import { draftOf, emit, NeedsCode } from './draft.js'
-import type { Event } from './event.js'
+import type { Event, EventBody } from './event.js'
 import type { Failure } from './failure.js'
 import { itemOf, stepOf } from './gate.js'
 import { attemptId, byId, rootBarrier, rootBranch } from './ids.js'
@@ -15,6 +15,7 @@ import { backoffMs } from './retry.js'
 import type { AgentShape, Code, GraphShape } from './shape.js'
 import type { Branch, State } from './state.js'
 import { branchOf, clockAt, isOver, shapeOf } from './state.js'
+import type { Reserve } from './usage.js'
 
 /** What a command comes to: events (none if it asks for what is so already) with the state they fold to, or a refusal. */
 export type Decision = { readonly events: readonly Event[]; readonly state: State } | { readonly refusal: Refusal }
@@ -191,11 +192,20 @@ function answer(draft: Draft, askId: string, value: unknown, by: string | undefi
   }
   if (ask.kind === 'join' && typeof value !== 'boolean')
     return refuse('ASK_INVALID_ANSWER', `the ask ${askId} is about a join: answer true to go on with what there is, or false to fail`)
+  if (ask.kind === 'approval' && !isVerdict(value))
+    return refuse('ASK_INVALID_ANSWER', `the ask ${askId} is about a call of ${ask.tool}: answer true, false or { approved, reason }`)
   emit(draft, { type: 'ask.answered', branch: ask.branch, askId, value, ...(by !== undefined && { by }) })
   if (ask.kind === 'join') release(draft, ask.barrier, value === true)
   else if (shapeOf(draft.state).kind === 'graph')
     emit(draft, { type: 'step.completed', branch: ask.branch, step: ask.agent, output: value })
   return null
+}
+
+/** What a person may say of a call that waits for approval. */
+function isVerdict(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return typeof value === 'boolean'
+  const { approved, reason } = value as { readonly approved?: unknown; readonly reason?: unknown }
+  return typeof approved === 'boolean' && (reason === undefined || typeof reason === 'string')
 }
 
 // ── turns ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -289,18 +299,47 @@ function record(draft: Draft, command: ActivityCommand): Refusal | null {
   const activity = { ...ofTurn(branch), key, name, delivered }
   switch (command.type) {
     case 'activity.start':
-      emit(draft, { type: 'activity.started', ...activity })
+      return startActivity(draft, command, activity)
+    case 'activity.complete': {
+      const { value, usage } = command
+      emit(draft, { type: 'activity.completed', ...activity, ...(value !== undefined && { value }), ...(usage !== undefined && { usage }) })
+      crossSpent(draft)
       return null
-    case 'activity.complete':
-      emit(draft, { type: 'activity.completed', ...activity, ...(command.value !== undefined && { value: command.value }) })
+    }
+    case 'activity.fail': {
+      const { error, usage } = command
+      emit(draft, { type: 'activity.failed', ...activity, error, ...(usage !== undefined && { usage }) })
+      crossSpent(draft)
       return null
-    case 'activity.fail':
-      emit(draft, { type: 'activity.failed', ...activity, error: command.error })
-      return null
+    }
     case 'sleep.start':
       emit(draft, { type: 'sleep.started', ...activity, ms: command.ms })
       return null
   }
+}
+
+/** What it may use is set aside before it starts: where there is not enough left, the run has crossed its limit and nothing starts. */
+function startActivity(
+  draft: Draft,
+  { undo, reserve }: Extract<Command, { type: 'activity.start' }>,
+  activity: Omit<Extract<EventBody, { type: 'activity.started' }>, 'type' | 'undo' | 'reserve'>,
+): null {
+  if (!crossSpent(draft, reserve))
+    emit(draft, { type: 'activity.started', ...activity, ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }) })
+  return null
+}
+
+/** Fails the run if what is used, what is set aside and `more` are over what it may use. */
+function crossSpent(draft: Draft, more: Reserve = { tokens: 0, costUsd: 0 }): boolean {
+  const { tokens, costUsd } = shapeOf(draft.state).limits
+  const { spent } = draft.state
+  if (tokens !== undefined && spent.tokens + spent.reserved.tokens + more.tokens > tokens)
+    crossLimit(draft, 'LIMIT_TOKENS', `the run needs more than the ${tokens} tokens it may use (tokens)`)
+  // Sums of fractions are not exact: a billionth of a dollar is no crossing.
+  else if (costUsd !== undefined && spent.costUsd + spent.reserved.costUsd + more.costUsd > costUsd + 1e-9)
+    crossLimit(draft, 'LIMIT_COST', `the run needs more than the ${costUsd} USD it may cost (costUsd)`)
+  else return false
+  return true
 }
 
 // ── time ─────────────────────────────────────────────────────────────────────────────────────────────────

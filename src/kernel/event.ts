@@ -1,9 +1,11 @@
-import type { Action, BranchState } from './action.js'
+import type { Action, Approval, BranchState } from './action.js'
 import type { Failure } from './failure.js'
 import type { JoinData, JoinSpec } from './join.js'
 import type { StepMessage, TurnMessage } from './message.js'
 import type { Shape } from './shape.js'
-import type { Parent } from './state.js'
+import type { UndoMark } from './command.js'
+import type { Parent, Said } from './state.js'
+import type { Reserve, Usage } from './usage.js'
 
 /** What becomes of the branch that waits at a fork that has fired. */
 export type Goes = 'turn' | 'escape' | 'fail' | 'ask' | 'step'
@@ -34,6 +36,8 @@ export type EventBody =
       readonly input?: unknown
       readonly tags: Readonly<Record<string, string>>
       readonly session?: string
+      /** What was said in the session before, as it was when the run started. */
+      readonly conversation?: readonly Said[]
       readonly parent?: Parent
       readonly state?: BranchState
     }
@@ -144,9 +148,9 @@ export type EventBody =
     } & OfTurn)
   /** An aborted attempt has ended by itself, or was fenced off when its grace was over. */
   | ({ readonly type: 'turn.aborted'; readonly how: 'ended' | 'fenced' } & OfTurn)
-  | ({ readonly type: 'activity.started' } & OfActivity)
-  | ({ readonly type: 'activity.completed'; readonly value?: unknown } & OfActivity)
-  | ({ readonly type: 'activity.failed'; readonly error: Failure } & OfActivity)
+  | ({ readonly type: 'activity.started'; readonly undo?: UndoMark; readonly reserve?: Reserve } & OfActivity)
+  | ({ readonly type: 'activity.completed'; readonly value?: unknown; readonly usage?: Usage } & OfActivity)
+  | ({ readonly type: 'activity.failed'; readonly error: Failure; readonly usage?: Usage } & OfActivity)
   | ({ readonly type: 'sleep.started'; readonly ms: number } & OfActivity)
   | { readonly type: 'ask.opened'; readonly branch: string; readonly ask: AskData }
   | { readonly type: 'ask.answered'; readonly branch: string; readonly askId: string; readonly value: unknown; readonly by?: string }
@@ -157,6 +161,7 @@ export type EventBody =
 /** An ask as it is journaled. */
 export type AskData = { readonly id: string; readonly branch: string; readonly agent: string; readonly openedAt: number } & (
   | { readonly kind: 'question'; readonly question: unknown; readonly timeoutMs?: number; readonly schema?: object }
+  | ({ readonly kind: 'approval' } & Approval)
   | { readonly kind: 'join'; readonly barrier: string; readonly join: JoinData }
 )
 

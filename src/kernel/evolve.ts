@@ -117,11 +117,11 @@ export function fold(state: Folding, event: Event): void {
       state.aborting = state.aborting.delete(attemptId(event.branch, event.turn, event.attempt), state.edit)
       return
     case 'activity.started':
-      return recorded(state, event, { status: 'started' })
+      return recorded(state, event, { status: 'started', ...(event.reserve !== undefined && { reserve: event.reserve }) })
     case 'activity.completed':
-      return recorded(state, event, { status: 'completed', ...(event.value !== undefined && { value: event.value }) })
+      return recorded(state, event, { status: 'completed', ...(event.value !== undefined && { value: event.value }), ...usageOf(event) })
     case 'activity.failed':
-      return recorded(state, event, { status: 'failed', error: event.error })
+      return recorded(state, event, { status: 'failed', error: event.error, ...usageOf(event) })
     case 'sleep.started':
       return sleepStarted(state, event)
     case 'ask.opened':
@@ -135,6 +135,8 @@ export function fold(state: Folding, event: Event): void {
   }
 }
 
+const usageOf = ({ usage }: Of<'activity.completed' | 'activity.failed'>) => (usage === undefined ? {} : { usage })
+
 function runStarted(state: Folding, event: Of<'run.started'>): void {
   const { timeoutMs } = event.shape.limits
   state.status = changed('run', state.status, 'running')
@@ -146,6 +148,7 @@ function runStarted(state: Folding, event: Of<'run.started'>): void {
     input: event.input,
     tags: event.tags,
     session: event.session ?? null,
+    conversation: event.conversation ?? [],
     parent: event.parent ?? null,
     state: event.state,
     startedAt: event.at,

@@ -3,6 +3,7 @@ import type { Goes } from './event.js'
 import { closeAsk, dequeue, dropWork, nextTurn, putBranch } from './fold-turns.js'
 import { copyBarrier, copyBranch, type Folding, type Of } from './folding.js'
 import { attemptId, backoffTimer } from './ids.js'
+import { inherited } from './memory.js'
 import type { TurnMessage } from './message.js'
 import { reachKey, reachOf } from './reach.js'
 import { contributions, joinData, reportedSlots } from './reported.js'
@@ -101,6 +102,7 @@ export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
     message: requestMessage([first]),
     requests: [first],
     carried: none,
+    memory: parent === null ? null : inherited(parent.memory),
     action: null,
     children: 0,
     forks: 0,

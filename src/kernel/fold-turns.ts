@@ -1,11 +1,14 @@
+import type { Action } from './action.js'
 import type { Event } from './event.js'
 import { copyBranch, type Folding, type Of } from './folding.js'
 import { attemptId, backoffTimer, sleepTimer } from './ids.js'
 import { changed } from './lifecycle.js'
+import { forgetting, remembering } from './memory.js'
 import type { StepMessage, TurnMessage } from './message.js'
 import type { ActivityRecord, Attempt, Branch, State, TurnWork } from './state.js'
 import { branchOf, clockAt } from './state.js'
 import { Trie } from './trie.js'
+import { type Reserve, reserving, settling, usedBy } from './usage.js'
 
 export function putBranch(state: Folding, branch: Branch): void {
   state.branches = state.branches.set(branch.id, branch, state.edit)
@@ -36,7 +39,20 @@ export function nextTurn(state: Folding, branch: Branch, message: TurnMessage | 
   next.rejections = 0
   next.failures = 0
   next.message = message
+  const anew = message.kind === 'request' || message.kind === 'merged'
+  if (anew && branch.memory !== null && remembers(state, branch.agent) === 'turn') next.memory = forgetting(branch.memory, branch.agent)
   enqueue(state, next)
+}
+
+const remembers = (state: Folding, agent: string) => state.run?.shape.agents[agent]?.remembers
+
+/** What the branch remembers once its turn, as it is recorded now, is over; an attempt that was sent back has no action. */
+function remembered(state: Folding, branch: Branch, action?: Action): Branch['memory'] {
+  const { id, agent, turn, message } = branch
+  if (remembers(state, agent) === undefined || message.kind === 'step') return branch.memory
+  const work = state.work.get(id)
+  const settled = [...(work?.records.values() ?? [])].filter(({ order }) => order >= 0).sort((a, b) => a.order - b.order)
+  return remembering(branch.memory, agent, { branch: id, turn, message, records: settled, ...(action !== undefined && { action }) })
 }
 
 function attemptOf(branch: Branch, { at, seq }: Event): Attempt {
@@ -64,6 +80,7 @@ export function turnCompleted(state: Folding, event: Of<'turn.completed'>): void
   const next = copyBranch(branch)
   next.action = event.action
   if ('state' in event.action && event.action.state !== undefined) next.state = event.action.state
+  next.memory = remembered(state, branch, event.action)
   dropWork(state, branch.id)
   state.turns = state.turns.delete(branch.id, state.edit)
   putBranch(state, next)
@@ -71,12 +88,13 @@ export function turnCompleted(state: Folding, event: Of<'turn.completed'>): void
 
 export function turnRejected(state: Folding, event: Of<'turn.rejected'>): void {
   const branch = branchOf(state, event.branch)
+  const memory = remembered(state, branch)
   dropWork(state, branch.id)
   state.turns = state.turns.delete(branch.id, state.edit)
   const rejections = branch.rejections + 1
   const message = { kind: 'feedback', problem: event.problem } as const
   if (event.final) putBranch(state, { ...branch, rejections })
-  else enqueue(state, { ...branch, attempt: branch.attempt + 1, rejections, message })
+  else enqueue(state, { ...branch, attempt: branch.attempt + 1, rejections, message, memory })
 }
 
 export function turnFailed(state: Folding, event: Of<'turn.failed'>): void {
@@ -111,6 +129,8 @@ export function recorded(state: Folding, { branch, key, name, delivered, at }: R
   const work = state.work.get(branch) ?? noWork
   const settled = how.status === 'completed' || how.status === 'failed'
   const record = Object.freeze({ key, name, delivered, at, order: settled ? work.count : -1, ...how }) as ActivityRecord
+  if (settled) spend(state, work.records.get(key), record)
+  else if (how.status === 'started' && how.reserve !== undefined) state.spent = reserving(state.spent, how.reserve)
   if (settled && work.records.get(key)?.status === 'sleeping') state.timers = state.timers.delete(sleepTimer(branch, key), state.edit)
   state.crashes = state.crashes.delete(branch, state.edit)
   state.work = state.work.set(
@@ -119,6 +139,14 @@ export function recorded(state: Folding, { branch, key, name, delivered, at }: R
     state.edit,
   )
 }
+
+/** What an activity used counts instead of what was set aside for it. */
+function spend(state: Folding, before: ActivityRecord | undefined, { usage }: ActivityRecord): void {
+  const reserve = reserveOf(before)
+  if (reserve !== undefined || usage !== undefined) state.spent = settling(state.spent, reserve, usedBy(usage))
+}
+
+const reserveOf = (record: ActivityRecord | undefined): Reserve | undefined => (record?.status === 'started' ? record.reserve : undefined)
 
 export function sleepStarted(state: Folding, event: Of<'sleep.started'>): void {
   recorded(state, event, { status: 'sleeping' })
@@ -131,13 +159,17 @@ export function dropWork(state: Folding, branch: string): void {
   state.crashes = state.crashes.delete(branch, state.edit)
   const work = state.work.get(branch)
   if (work === undefined) return
-  wakeAll(state, branch, work)
+  letGo(state, branch, work)
   state.work = state.work.delete(branch, state.edit)
 }
 
-function wakeAll(state: Folding, branch: string, work: TurnWork): void {
-  for (const record of work.records.values())
+/** Sleeps are over; what was set aside for an activity whose outcome nobody knows counts as used. */
+function letGo(state: Folding, branch: string, work: TurnWork): void {
+  for (const record of work.records.values()) {
     if (record.status === 'sleeping') state.timers = state.timers.delete(sleepTimer(branch, record.key), state.edit)
+    const reserve = reserveOf(record)
+    if (reserve !== undefined) state.spent = settling(state.spent, reserve, reserve)
+  }
 }
 
 /** After a throw the next attempt keeps what succeeded, and knows what had been started and must not be repeated. */
@@ -148,7 +180,7 @@ function keepWork(state: Folding, branch: string): void {
   let { earlier } = work
   for (const record of work.records.values())
     if (record.status === 'completed' || record.status === 'started') earlier = earlier.set(record.key, record)
-  wakeAll(state, branch, work)
+  letGo(state, branch, work)
   state.work = state.work.set(branch, { ...noWork, earlier }, state.edit)
 }
 
@@ -162,6 +194,11 @@ export function askOpened(state: Folding, event: Of<'ask.opened'>): void {
   putBranch(state, { ...branch, asks: branch.asks + 1, standing: { status: 'asking', ask: ask.id, barrier } })
   if (ask.kind === 'join') {
     state.asks = state.asks.set(ask.id, { ...common, kind: 'join', barrier: ask.barrier }, state.edit)
+    return
+  }
+  if (ask.kind === 'approval') {
+    const { tool, input, call } = ask
+    state.asks = state.asks.set(ask.id, { ...common, kind: 'approval', tool, input, call }, state.edit)
     return
   }
   const { timeoutMs, schema } = ask
@@ -185,8 +222,9 @@ export function askAnswered(state: Folding, event: Of<'ask.answered'>): void {
   const ask = state.asks.get(event.askId)
   closeAsk(state, event.askId, 'answered')
   // A step has no second turn: the answer is its output.
-  if (ask?.kind !== 'question' || state.run?.shape.kind === 'graph') return
-  nextTurn(state, branchOf(state, event.branch), { kind: 'answer', askId: event.askId, question: ask.question, value: event.value })
+  if (ask === undefined || ask.kind === 'join' || state.run?.shape.kind === 'graph') return
+  const question = ask.kind === 'question' ? ask.question : { tool: ask.tool, input: ask.input, call: ask.call }
+  nextTurn(state, branchOf(state, event.branch), { kind: 'answer', askId: event.askId, question, value: event.value })
 }
 
 export function askExpired(state: Folding, event: Of<'ask.expired'>): void {

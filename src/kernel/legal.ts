@@ -65,7 +65,8 @@ function whatIsWrong(state: State, branch: Branch, action: Action, targets: Read
     case 'finish':
       return targets.has('End') ? null : 'may not finish: there is no edge to End'
     case 'ask':
-      if (!targets.has('User')) return 'may not ask: there is no edge to User'
+      // What a person must approve is the definition's to say, not the agent's.
+      if (!targets.has('User') && action.approval === undefined) return 'may not ask: there is no edge to User'
       if (!can('answer')) return "has no handler 'answer' to take what it asks for"
       if (action.timeoutMs !== undefined && !(Number.isFinite(action.timeoutMs) && action.timeoutMs >= 0))
         return `may not ask with a timeout of ${action.timeoutMs}: it must be a number of milliseconds`

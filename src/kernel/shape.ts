@@ -26,6 +26,8 @@ export interface AgentShape {
   readonly maxRejections: number
   readonly retry: RetryShape
   readonly timeoutMs: number | null
+  /** Given where turns are remembered: with every request anew, for the branch, or with the conversations of a session too. */
+  readonly remembers?: 'turn' | 'run' | 'session'
 }
 
 /** The limits of a run, every default filled in; null is none. */
@@ -37,6 +39,9 @@ export interface RunLimits {
   readonly maxDepth: number
   readonly maxFanOut: number
   readonly concurrency: number | null
+  /** Given where there is one. */
+  readonly tokens?: number
+  readonly costUsd?: number
 }
 
 export const defaultLimits: RunLimits = {

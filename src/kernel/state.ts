@@ -1,12 +1,14 @@
-import type { Action, BranchState } from './action.js'
+import type { Action, Approval, BranchState } from './action.js'
 import type { Failure } from './failure.js'
 import { childBranch, rootBranch } from './ids.js'
 import type { JoinSpec } from './join.js'
+import type { BranchMemory } from './memory.js'
 import type { StepMessage, TurnMessage } from './message.js'
 import type { Reach } from './reach.js'
 import type { Row } from './row.js'
 import type { Shape } from './shape.js'
 import { type Edit, Trie } from './trie.js'
+import { nothingSpent, type Reserve, type Spent, type Usage } from './usage.js'
 
 /**
  * The state of a run: what its journal folds to. It holds what is live and what is still owed, never what is over: a branch leaves it
@@ -44,6 +46,8 @@ export interface State {
   readonly reaches: Trie<Reach>
   readonly turnsUsed: number
   readonly branchesUsed: number
+  /** Tokens and money, against the limits of the run. */
+  readonly spent: Spent
   /** Whether a worker has it, as far as the journal knows: still so at the next claim means that the worker died. */
   readonly held: boolean
   /** How often the owner died in each branch's current turn since its last record. */
@@ -64,6 +68,8 @@ export interface RunFacts {
   readonly input: unknown
   readonly tags: Readonly<Record<string, string>>
   readonly session: string | null
+  /** What was said in its session before it started. */
+  readonly conversation: readonly Said[]
   /** The step that this is a child run of. */
   readonly parent: Parent | null
   /** What `state` gave for the input: where the root's branches begin. */
@@ -75,6 +81,12 @@ export interface RunFacts {
   readonly places: Readonly<Record<string, number>>
   /** Of a graph: which steps come after which. */
   readonly dependents: Readonly<Record<string, readonly string[]>>
+}
+
+/** What one run has added to the conversation of its session: what it was asked, and what it gave. */
+export interface Said {
+  readonly input?: unknown
+  readonly output?: unknown
 }
 
 /** `depth`: how many runs are around it. */
@@ -124,6 +136,8 @@ export interface Branch {
   /** What its agent was last asked: one request, or those that met at a rendezvous. */
   readonly requests: readonly Asked[]
   readonly carried: readonly Contribution[]
+  /** What those of its agents remember that do; null while there is nothing. */
+  readonly memory: BranchMemory | null
   /** What its last turn did; its values are taken from here, so that they stand once in the journal. */
   readonly action: Action | null
   readonly children: number
@@ -210,6 +224,7 @@ export type OpenAsk = {
   readonly openedAt: number
 } & (
   | { readonly kind: 'question'; readonly question: unknown; readonly expiresAt: number | null; readonly schema?: object }
+  | ({ readonly kind: 'approval' } & Approval)
   | { readonly kind: 'join'; readonly barrier: string }
 )
 
@@ -247,11 +262,12 @@ export type ActivityRecord = {
   readonly order: number
   readonly delivered: number
   readonly at: number
+  readonly usage?: Usage
 } & (
   | { readonly status: 'completed'; readonly value?: unknown }
   | { readonly status: 'failed'; readonly error: Failure }
-  /** Journaled before it ran, because it must not be repeated: its outcome is not known. */
-  | { readonly status: 'started' }
+  /** Journaled before it ran: its outcome is not known. */
+  | { readonly status: 'started'; readonly reserve?: Reserve }
   | { readonly status: 'sleeping' }
 )
 
@@ -278,6 +294,7 @@ export const newState: State = Object.freeze({
   reaches: Trie.empty<Reach>(),
   turnsUsed: 0,
   branchesUsed: 0,
+  spent: nothingSpent,
   held: false,
   crashes: Trie.empty<number>(),
   gates: Trie.empty<Gate>(),

@@ -87,7 +87,8 @@ function movesOf(game: Game, state: State, steered: number): Move[] {
       command: { type: 'turn.settle', ...attempt, how: 'ended' },
     })
   for (const ask of state.asks.values())
-    if (game.answer) moves.push({ id: ask.id, command: { type: 'ask.answer', askId: ask.id, value: game.answer(ask.id, ask.kind) } })
+    if (game.answer && ask.kind !== 'approval')
+      moves.push({ id: ask.id, command: { type: 'ask.answer', askId: ask.id, value: game.answer(ask.id, ask.kind) } })
   const isEnding = state.outcome !== null && state.branches.size === 0
   const timers = state.pausedAt === null && !isEnding ? state.timers.values() : []
   for (const { id, due } of timers) moves.push({ id: `time ${id}`, command: { type: 'timer.fire', timer: id }, at: due })

@@ -1,0 +1,46 @@
+/** What an activity has used: calls of a model, each attempt counted, and what they took. */
+export interface Usage {
+  readonly calls: number
+  readonly inputTokens: number
+  readonly outputTokens: number
+  /** Absent where the price is not known. */
+  readonly costUsd?: number
+}
+
+/** What is set aside for an activity before it starts, so that no order can take a run over its limit. */
+export interface Reserve {
+  readonly tokens: number
+  readonly costUsd: number
+}
+
+/** What a run has used so far, and what is set aside for activities that have started. */
+export interface Spent {
+  readonly tokens: number
+  readonly costUsd: number
+  readonly reserved: Reserve
+}
+
+export const nothingSpent: Spent = Object.freeze({ tokens: 0, costUsd: 0, reserved: Object.freeze({ tokens: 0, costUsd: 0 }) })
+
+/** An activity has started: its reserve is set aside. */
+export function reserving(spent: Spent, reserve: Reserve): Spent {
+  return { ...spent, reserved: plus(spent.reserved, reserve, 1) }
+}
+
+/** An activity is over: what it used counts instead of what was set aside for it. */
+export function settling(spent: Spent, reserve: Reserve | undefined, used: Reserve): Spent {
+  return {
+    tokens: spent.tokens + used.tokens,
+    costUsd: spent.costUsd + used.costUsd,
+    reserved: reserve === undefined ? spent.reserved : plus(spent.reserved, reserve, -1),
+  }
+}
+
+/** What an activity used, as limits count it. */
+export function usedBy(usage: Usage | undefined): Reserve {
+  return { tokens: (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0), costUsd: usage?.costUsd ?? 0 }
+}
+
+function plus(a: Reserve, b: Reserve, sign: 1 | -1): Reserve {
+  return { tokens: a.tokens + sign * b.tokens, costUsd: a.costUsd + sign * b.costUsd }
+}
