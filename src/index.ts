@@ -38,6 +38,19 @@ export type {
 } from './engine/tutti.js'
 export type { Report, Rollback, RunStatus } from './inspect/report-data.js'
 export { reportMarkdown, reportText } from './inspect/report-text.js'
+export {
+  type Bar,
+  type BarKind,
+  type Lane,
+  type LaneOutcome,
+  type Moment,
+  type Span,
+  type Timeline,
+  timelineOf,
+} from './inspect/timeline.js'
+export { timelineHtml } from './inspect/timeline-html.js'
+export { timelineSvg } from './inspect/timeline-svg.js'
+export { timelineText } from './inspect/timeline-text.js'
 export type { Action, AskAction, Fail, Finish, Fork, Invoke, Reply } from './kernel/action.js'
 export type { Failure, FailureCode } from './kernel/failure.js'
 export type { Join, JoinData, Policy, Slot } from './kernel/join.js'

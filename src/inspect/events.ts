@@ -48,6 +48,7 @@ export interface Events {
     escaped: number
     cancelled: number
     decidedBy?: readonly number[]
+    byTimeout?: boolean
     goes?: 'turn' | 'escape' | 'fail' | 'ask' | 'step'
   }
   'barrier.released': { barrier: string }

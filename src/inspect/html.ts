@@ -8,7 +8,7 @@ const pageCss = [
   'h2{font-size:15px;margin:28px 0 8px}',
   'p{margin:4px 0 12px;color:var(--tutti-dim);overflow-wrap:anywhere}',
   '.picture{overflow-x:auto;border:1px solid var(--tutti-line);border-radius:8px}',
-  '.picture svg{display:block}',
+  '.picture svg{display:block;width:100%;height:auto;min-width:860px}',
   'table{border-collapse:collapse;width:100%;font-size:13px}',
   'th,td{text-align:left;vertical-align:top;padding:4px 12px 4px 0;border-bottom:1px solid var(--tutti-line);overflow-wrap:anywhere}',
   'th{color:var(--tutti-dim);font-weight:600}',

@@ -1,6 +1,7 @@
 import type { Failure } from '../kernel/failure.js'
 import { marked, plain, shortened } from './escape.js'
 import type { Report } from './report-data.js'
+import { timeText } from './time-text.js'
 
 /** A report as plain text, for terminals and logs. */
 export function reportText(report: Report): string {
@@ -120,8 +121,8 @@ function measuredOf({ measured }: Report): Fact[] {
     )
   const turns = Object.values(durations)
   return [
-    fact('Started', timeOf(startedAt)),
-    ...(endedAt === undefined ? [] : [fact('Ended', `${timeOf(endedAt)}, after ${endedAt - startedAt} ms`)]),
+    fact('Started', timeText(startedAt)),
+    ...(endedAt === undefined ? [] : [fact('Ended', `${timeText(endedAt)}, after ${endedAt - startedAt} ms`)]),
     ...(turns.length === 0 ? [] : [fact('Turns', `${turns.length}, ${turns.reduce((sum, ms) => sum + ms, 0)} ms in all`)]),
     ...(Object.keys(attempts).length === 0 ? [] : [fact('Attempts', counts(attempts))]),
     ...(cancelled === 0 ? [] : [fact('Branches cancelled', `${cancelled}`)]),
@@ -129,12 +130,6 @@ function measuredOf({ measured }: Report): Fact[] {
     ...(usage.inputTokens + usage.outputTokens === 0 ? [] : [fact('Tokens', `${usage.inputTokens} in, ${usage.outputTokens} out`)]),
     ...(usage.costUsd === undefined ? [] : [fact('Cost', `${usage.costUsd} USD`)]),
   ]
-}
-
-/** A time that no calendar has is shown as the number it is. */
-function timeOf(at: number): string {
-  const date = new Date(at)
-  return Number.isNaN(date.getTime()) ? `${at}` : date.toISOString()
 }
 
 // ── values from agents ───────────────────────────────────────────────────────────────────────────────────

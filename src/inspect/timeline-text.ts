@@ -1,0 +1,195 @@
+import { plain } from './escape.js'
+import { foldLanes, type GroupRow, type Row } from './fold-lanes.js'
+import { laneProfile } from './lane-profile.js'
+import { cells, fitted, padded } from './text-size.js'
+import { type Colour, type Paint, painted, unpainted } from './theme.js'
+import { type TimeScale, timeScale } from './time-scale.js'
+import type { Bar, BarKind, Timeline } from './timeline.js'
+import { countsLine, headline, kindWords, pathWords, rowEnd, rowNames } from './timeline-words.js'
+
+export interface TextOptions {
+  /** How many cells a line may take. */
+  readonly width?: number
+  /** Off, there is not one escape sequence in the text. */
+  readonly colour?: boolean
+}
+
+const glyphs: Readonly<Record<BarKind, string>> = {
+  turn: '▄',
+  failed: '✗',
+  rejected: '!',
+  aborted: '~',
+  backoff: '·',
+  barrier: '░',
+  rendezvous: '░',
+  person: '?',
+  undo: '◂',
+  'undo-failed': '✗',
+}
+/** A turn that the run waited for stands out from the others without any colour. */
+const criticalTurn = '█'
+
+const colours: Readonly<Record<BarKind, Colour>> = {
+  turn: 'turn',
+  failed: 'bad',
+  rejected: 'retry',
+  aborted: 'dim',
+  backoff: 'retry',
+  barrier: 'wait',
+  rendezvous: 'wait',
+  person: 'person',
+  undo: 'undo',
+  'undo-failed': 'bad',
+}
+
+const widthMin = 40
+
+/** A timeline as lines of text: a lane per branch, time from left to right. */
+export function timelineText(timeline: Timeline, { width = 100, colour = false }: TextOptions = {}): string {
+  const paint = colour ? painted : unpainted
+  const room = Math.max(widthMin, Math.floor(width))
+  const rows = foldLanes(timeline)
+  const scale = timeScale(timeline)
+  const names = rowNames(rows, timeline.kind).map((name, index) => `${'  '.repeat(Math.min(rows[index]?.depth ?? 0, 6))}${plain(name)}`)
+  const ends = rows.map((row) => plain(rowEnd(row)))
+  const nameWidth = Math.min(Math.max(8, ...names.map(cells)), Math.floor(room * 0.34))
+  const endWidth = Math.min(Math.max(0, ...ends.map(cells)), Math.floor(room * 0.24))
+  const barWidth = room - nameWidth - endWidth - 4
+  const lines = rows.map((row, index) => {
+    const name = padded(names[index] ?? '', nameWidth)
+    const end = fitted(ends[index] ?? '', endWidth, cells)
+    return `${isCritical(row) ? paint(name, 'path') : name}  ${barsLine(row, scale, barWidth, paint)}  ${paint(end, endColour(row))}`.trimEnd()
+  })
+  const left = ' '.repeat(nameWidth + 2)
+  return [
+    paint(fitted(plain(headline(timeline)), room, cells), 'path'),
+    paint(fitted(plain(`run ${timeline.runId}, ${countsLine(timeline)}`), room, cells), 'dim'),
+    '',
+    left + paint(axisLine(scale, barWidth), 'dim'),
+    ...lines,
+    ...marksLine(timeline, scale, barWidth).map((line) => left + paint(line, 'dim')),
+    '',
+    ...wrapped(legend(timeline, rows), room).map((line) => paint(line, 'dim')),
+    ...wrapped(
+      plain(`critical path: ${pathWords(timeline)}`)
+        .split(' → ')
+        .map((part, index) => (index === 0 ? part : `→ ${part}`)),
+      room,
+      ' ',
+    ),
+    '',
+  ].join('\n')
+}
+
+const isCritical = (row: Row): boolean => row.kind === 'lane' && row.lane.critical
+
+function endColour(row: Row): Colour {
+  if (row.kind === 'group') return row.outcomes.failed === undefined ? 'dim' : 'bad'
+  return row.lane.outcome === 'failed' ? 'bad' : row.lane.outcome === 'arrived' ? 'good' : 'dim'
+}
+
+interface Cell {
+  readonly glyph: string
+  readonly colours: readonly Colour[]
+}
+
+const blank: Cell = { glyph: ' ', colours: [] }
+
+function barsLine(row: Row, scale: TimeScale, width: number, paint: Paint): string {
+  const line = row.kind === 'lane' ? laneCells(row.lane.bars, scale, width) : groupCells(row, scale, width)
+  return runsOf(line)
+    .map(({ glyph, colours: found }) => paint(glyph, ...found))
+    .join('')
+}
+
+/** Neighbours of one colour in one piece, so that there are few escape sequences. */
+function runsOf(line: readonly Cell[]): Cell[] {
+  const runs: Cell[] = []
+  for (const cell of line) {
+    const last = runs.at(-1)
+    if (last !== undefined && last.colours.join() === cell.colours.join())
+      runs[runs.length - 1] = { ...last, glyph: last.glyph + cell.glyph }
+    else runs.push(cell)
+  }
+  return runs
+}
+
+/** What is drawn over what: waiting below, work above it, what went wrong on top. */
+const rank = (bar: Bar): number =>
+  bar.kind === 'failed' || bar.kind === 'undo-failed' ? 3 : bar.turn !== null ? 2 : bar.kind === 'undo' ? 2 : 1
+
+function laneCells(bars: readonly Bar[], scale: TimeScale, width: number): Cell[] {
+  const line = Array.from({ length: width }, () => blank)
+  for (const bar of [...bars].sort((a, b) => rank(a) - rank(b))) {
+    const from = Math.min(width - 1, Math.floor(scale.x(bar.from) * width))
+    const to = Math.max(from + 1, Math.round(scale.x(bar.to) * width))
+    const glyph = bar.kind === 'turn' && bar.critical ? criticalTurn : glyphs[bar.kind]
+    const found = bar.critical ? ([colours[bar.kind], 'path'] as const) : [colours[bar.kind]]
+    for (let at = from; at < Math.min(width, to); at++) line[at] = { glyph, colours: found }
+  }
+  return line
+}
+
+const heights = '▁▂▃▄▅▆▇█'
+
+/** A group as the height of how many of it work at a time. */
+function groupCells({ lanes, below }: GroupRow, scale: TimeScale, width: number): Cell[] {
+  const all = [...lanes, ...below]
+  return laneProfile(all, scale, width).map(({ works, waits, person, failed, undo }): Cell => {
+    if (failed > works) return { glyph: '✗', colours: ['bad'] }
+    if (undo > works) return { glyph: '◂', colours: ['undo'] }
+    if (works > 0)
+      return { glyph: heights[Math.min(7, Math.floor((works / all.length) * 8))] ?? '█', colours: [failed > 0 ? 'bad' : 'turn'] }
+    if (person > 0) return { glyph: '?', colours: ['person'] }
+    return waits > 0 ? { glyph: '░', colours: ['wait'] } : blank
+  })
+}
+
+function axisLine(scale: TimeScale, width: number): string {
+  const line = Array.from({ length: width }, () => ' ')
+  const put = (x: number, text: string): void => {
+    const at = Math.min(Math.round(x * width), width - text.length)
+    if (at < 0 || line.slice(Math.max(0, at - 1), at + text.length + 1).some((cell) => cell !== ' ')) return
+    for (const [index, character] of text.split('').entries()) line[at + index] = character
+  }
+  put(0, '0')
+  for (const { from, text } of scale.breaks) put(from, `// ${text}`)
+  for (const { x, text } of scale.ticks(10 / width)) put(x, `|${text}`)
+  return line.join('').trimEnd()
+}
+
+/** Pauses and take-overs, below the lanes they cut through. */
+function marksLine({ pauses, takeovers }: Timeline, scale: TimeScale, width: number): string[] {
+  if (pauses.length === 0 && takeovers.length === 0) return []
+  const line = Array.from({ length: width }, () => ' ')
+  const place = (x: number): number => Math.min(width - 1, Math.floor(x * width))
+  for (const { from, to } of pauses) for (let at = place(scale.x(from)); at <= place(scale.x(to)); at++) line[at] = '‖'
+  for (const moment of takeovers) line[place(scale.x(moment))] = '^'
+  return [line.join('').trimEnd()]
+}
+
+function legend({ lanes, pauses, takeovers }: Timeline, rows: readonly Row[]): string[] {
+  const kinds = new Set(rows.flatMap((row) => (row.kind === 'lane' ? row.lane.bars.map(({ kind }) => kind) : [])))
+  const critical = lanes.some((lane) => lane.critical)
+  const words = new Map<string, string>()
+  if (critical) words.set(criticalTurn, 'works, and the run waits for it')
+  for (const [kind, text] of Object.entries(kindWords)) {
+    const glyph = glyphs[kind as BarKind]
+    if (kinds.has(kind as BarKind) && !words.has(glyph)) words.set(glyph, text)
+  }
+  if (rows.some(({ kind }) => kind === 'group')) words.set('▁▄▇', 'how many of them work')
+  if (pauses.length > 0) words.set('‖', 'paused')
+  if (takeovers.length > 0) words.set('^', 'taken over by another process')
+  return [...words].map(([glyph, text]) => `${glyph} ${text}`)
+}
+
+/** Parts in as few lines as they need. */
+function wrapped(parts: readonly string[], width: number, between = '   '): string[] {
+  const lines: string[] = []
+  for (const part of parts.map((text) => fitted(text, width, cells))) {
+    const last = lines.at(-1)
+    if (last !== undefined && cells(last) + cells(between) + cells(part) <= width) lines[lines.length - 1] = last + between + part
+    else lines.push(part)
+  }
+  return lines
+}
