@@ -30,6 +30,7 @@ export type Code =
   | 'STORE_LOCKED'
   | 'STORE_TOO_NEW'
   | 'NOT_A_STORE'
+  | 'MODEL_UNAVAILABLE'
 
 /** What goes with an error besides its code and message. */
 export interface TuttiErrorDetails {

@@ -12,6 +12,8 @@ export interface CallPlace {
   readonly request?: unknown
   /** Who waits for this branch's reply, and may be answered with `invoke_agent`. */
   readonly waiting: string | null
+  /** Those of its targets that have an edge back: they can be asked. The others take over. */
+  readonly answering?: readonly string[]
 }
 
 /** Where providers look for what is theirs: none is called like this, so that no provider sends it anywhere. */

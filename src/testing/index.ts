@@ -1,2 +1,3 @@
+export { type AgentNames, type ScriptedReply, script } from '../models/script.js'
 export { type CheckStoreOptions, checkStore } from './check-store.js'
 export { virtualClock } from './virtual-clock.js'

@@ -1,7 +1,8 @@
-import type { LanguageModelV3, LanguageModelV3CallOptions, LanguageModelV3StreamPart } from '@ai-sdk/provider'
+import type { LanguageModelV3, LanguageModelV3CallOptions } from '@ai-sdk/provider'
 import { APICallError } from '@ai-sdk/provider'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { describe, expect, test } from 'vitest'
+import { partsOf } from './call.js'
 import { type Answer, OpenAiServer, type Received } from './openai-server.js'
 import { transcriptProblem, type WireMessage } from './openai-transcript.js'
 
@@ -9,12 +10,6 @@ const modelOf = (server: OpenAiServer): LanguageModelV3 =>
   createOpenAICompatible({ name: 'local', baseURL: server.url, includeUsage: true })('tiny')
 const said = (text: string): LanguageModelV3CallOptions => ({ prompt: [{ role: 'user', content: [{ type: 'text', text }] }] })
 
-async function partsOf(model: LanguageModelV3, options: LanguageModelV3CallOptions): Promise<LanguageModelV3StreamPart[]> {
-  const { stream } = await model.doStream(options)
-  const parts: LanguageModelV3StreamPart[] = []
-  for await (const part of stream as ReadableStream<LanguageModelV3StreamPart> & AsyncIterable<LanguageModelV3StreamPart>) parts.push(part)
-  return parts
-}
 const serving = (answer: Answer | ((request: Received) => Answer)) =>
   OpenAiServer.start(typeof answer === 'function' ? answer : () => answer)
 

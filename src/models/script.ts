@@ -1,0 +1,75 @@
+import type { LanguageModelV3CallOptions } from '@ai-sdk/provider'
+import type { Topology } from '../define/definition.js'
+import { placeOf } from './call-place.js'
+import { coordination } from './coordination.js'
+import type { ModelFactory } from './model-factory.js'
+import { playingModel, type Said } from './playing-model.js'
+import { ScriptedFailure } from './scripted-failure.js'
+
+/** One reply of a scripted model. */
+export type ScriptedReply<N extends string = string> =
+  | string
+  | { text: string }
+  | { finish: unknown }
+  | { ask: unknown }
+  | { reply: unknown }
+  | { invoke: N; request?: unknown }
+  | { fork: readonly { to: N; request?: unknown }[] }
+  | { tool: string; input: unknown }
+  | { error: { status: number; retryAfterMs?: number } }
+
+/** The names of a topology's agents. */
+export type AgentNames<D> = D extends Topology<never, unknown, infer N> ? N : string
+
+type Replies = readonly ScriptedReply[] | ((call: { request: unknown; branch: string; turn: number; call: number }) => ScriptedReply)
+
+/** Exact replies per agent. A list is played from its start on every branch, so that no order can change who says what. */
+export function script<D extends Topology<never, unknown, string> = Topology>(
+  replies: {
+    readonly [K in AgentNames<D>]?: Replies
+  },
+): ModelFactory {
+  const known = replies as Readonly<Record<string, Replies | undefined>>
+  return ({ agent }) => {
+    const scripted = Object.hasOwn(known, agent) ? known[agent] : undefined
+    if (scripted === undefined) return undefined
+    return playingModel('tutti', 'script', (options) => said(replyTo(agent, scripted, options), options))
+  }
+}
+
+function replyTo(agent: string, scripted: Replies, options: LanguageModelV3CallOptions): ScriptedReply {
+  const place = placeOf(options)
+  const index = place?.index ?? options.prompt.filter(({ role }) => role === 'assistant').length
+  const { request, branch = 'r', turn = 1, call = index } = place ?? {}
+  if (typeof scripted === 'function') return scripted({ request, branch, turn, call })
+  const reply = scripted[index]
+  if (reply === undefined)
+    throw new Error(`the script of ${agent} has ${scripted.length} replies, and its branch ${branch} wants another in turn ${turn}`)
+  return reply
+}
+
+function said(reply: ScriptedReply, options: LanguageModelV3CallOptions): Said {
+  if (typeof reply === 'string') return { text: reply }
+  if ('text' in reply) return { text: reply.text }
+  if ('finish' in reply) return call(coordination.finish, { output: reply.finish })
+  if ('ask' in reply) return call(coordination.ask, { question: reply.ask })
+  if ('reply' in reply) return replied(reply.reply, options)
+  if ('invoke' in reply) return invoked([{ to: reply.invoke, request: reply.request }])
+  if ('fork' in reply) return invoked(reply.fork)
+  if ('tool' in reply) return call(reply.tool, reply.input)
+  if ('error' in reply) throw new ScriptedFailure(reply.error)
+  throw new TypeError('a scripted reply is a text, or has one of: text, finish, ask, reply, invoke, fork, tool, error')
+}
+
+const call = (name: string, input: unknown): Said => ({ calls: [{ name, input }] })
+
+/** A text is said as models reply, in prose; other values go to who waits, as they are. */
+function replied(value: unknown, options: LanguageModelV3CallOptions): Said {
+  const waiting = placeOf(options)?.waiting
+  if (typeof value === 'string' || typeof waiting !== 'string') return { text: typeof value === 'string' ? value : JSON.stringify(value) }
+  return invoked([{ to: waiting, request: value }])
+}
+
+function invoked(calls: readonly { to: string; request?: unknown }[]): Said {
+  return call(coordination.invoke, { invocations: calls.map(({ to, request }) => ({ agent_name: to, request })) })
+}

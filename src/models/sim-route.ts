@@ -1,0 +1,42 @@
+/** How a request of simulated agents came here. It travels in the text of the request, so that a simulated agent needs no memory to stop. */
+export interface Route {
+  /** Who asked whom, down to this agent; without those who have answered. */
+  readonly path: readonly string[]
+  /** Everybody who was asked so far. */
+  readonly known: readonly string[]
+}
+
+/** Marks every text that no model has written. */
+export const simulated = '[simulated]'
+
+const written = /\(path: ([\w-]+(?: > [\w-]+)*); known: ([\w-]+(?:, [\w-]+)*)\)/
+
+/** The route in a request, or the one that begins here. */
+export function routeIn(request: string, agent: string): Route {
+  const [, path = '', known = ''] = written.exec(request) ?? []
+  if (path === '') return { path: [agent], known: [agent] }
+  const names = path.split(' > ')
+  // Agents that are code pass requests on as they like: the path ends here, whatever it says.
+  return { path: names.at(-1) === agent ? names : [...names, agent], known: [...new Set([...known.split(', '), agent])] }
+}
+
+/** The route on to a target: deeper, or back to somebody who is on it. */
+export function routeTo({ path, known }: Route, target: string, others: readonly string[]): Route {
+  const at = path.indexOf(target)
+  return { path: at === -1 ? [...path, target] : path.slice(0, at + 1), known: [...new Set([...known, ...others])] }
+}
+
+export function routeText({ path, known }: Route): string {
+  return `(path: ${path.join(' > ')}; known: ${known.join(', ')})`
+}
+
+/** What a text is about, in a few words: marks, routes and what simulated agents said around it are left out. */
+export function topicOf(text: string, length = 120): string {
+  const bare = text
+    .replace(written, '')
+    .replaceAll(simulated, '')
+    .replace(/^[\s"]*[\w-]+ (?:asks|answers|hands over to) [\w-]+: /, '')
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+  return bare.length > length ? `${bare.slice(0, length)}…` : bare
+}
