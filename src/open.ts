@@ -10,10 +10,7 @@ import { start } from './engine/start.js'
 import type { Store } from './engine/store.js'
 import type { AgentControl, OpenOptions, Run, RunFilter, RunSummary, Tutti } from './engine/tutti.js'
 import type { RunStatus } from './inspect/report-data.js'
-import { memoryStore } from './stores/memory.js'
-
-/** Where runs are kept when nobody says where. */
-const defaultStore = './.tutti/tutti.db'
+import { openStore, storePlace } from './stores/open-store.js'
 
 /** Opens an engine over a store. */
 export async function open(options: OpenOptions = {}): Promise<Tutti> {
@@ -71,15 +68,7 @@ const notSteered: AgentControl = Object.freeze(
 /** The store that is meant; `own`: it was opened here, and is closed with the engine. */
 async function storeOf(store: string | Store | undefined, durability: 'process' | 'power'): Promise<{ store: Store; own: boolean }> {
   if (typeof store === 'object') return { store, own: false }
-  const where = store ?? defaultStore
-  if (where === 'memory:') return { store: memoryStore(), own: true }
-  if (/^[a-z]+:\/\//i.test(where) || where.trim() === '')
-    throw new TuttiError('STORE_UNAVAILABLE', `the store '${where.replace(/\/\/[^@]*@/, '//…@')}' is not available in this version`, {
-      hint: "give the path of a file, or 'memory:'",
-    })
-  // Loaded only when it is needed: who keeps runs in memory needs no driver.
-  const { sqliteStore } = await import('./stores/sqlite.js')
-  return { store: await sqliteStore(where.replace(/^sqlite:/, ''), { durability }), own: true }
+  return { store: await openStore(storePlace(store), durability), own: true }
 }
 
 async function handleOf(engine: Engine, id: string, of: Definition | undefined): Promise<Run<never>> {

@@ -182,6 +182,8 @@ export interface ListFilter {
   readonly definition?: string
   readonly tags?: Readonly<Record<string, string>>
   readonly since?: number
+  /** Only those whose id begins so. */
+  readonly prefix?: string
   /** Only those that are older than the run of this order. */
   readonly before?: number
   readonly limit: number

@@ -330,6 +330,7 @@ function matches(row: RunRow, filter: ListFilter): boolean {
     (filter.status === undefined || filter.status.includes(row.status)) &&
     (filter.definition === undefined || filter.definition === row.definition) &&
     (filter.since === undefined || row.startedAt >= filter.since) &&
+    (filter.prefix === undefined || row.id.startsWith(filter.prefix)) &&
     (filter.before === undefined || row.order < filter.before) &&
     Object.entries(filter.tags ?? {}).every(([key, value]) => row.tags[key] === value)
   )

@@ -45,6 +45,11 @@ describe('every statement finds its rows by an index', () => {
   })
 })
 
+test('the runs whose ids begin so are found by their ids', () => {
+  const [query] = listQueries({ limit: 1, prefix: 'a', tags: { a: 'b', c: 'd' }, status: ['a'], definition: 'd', before: 9 })
+  expect(planOf(query?.text ?? '')[0]).toMatch(/^SEARCH run USING INDEX sqlite_autoindex_run_1 \(id>\? AND id<\?\)$/)
+})
+
 describe('a listing is led by its narrowest condition, newest first, and sorts nothing', () => {
   test.each<[string, ListFilter, RegExp]>([
     ['nothing', { limit: 1 }, /^SCAN run$/],
