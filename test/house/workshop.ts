@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 export const root: string = fileURLToPath(new URL('../..', import.meta.url))
 
 /** The layers, from the bottom up: each may import only from those before it. */
-export const layers = ['kernel', 'define', 'inspect', 'models', 'engine', 'stores', 'testing'] as const
+export const layers = ['kernel', 'define', 'inspect', 'models', 'engine', 'stores', 'testing', 'cli'] as const
 
 /** A copy of the house's configuration in a folder of its own, where rules can be broken to see that they bite. */
 export class Workshop implements Disposable {

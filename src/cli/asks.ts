@@ -1,0 +1,41 @@
+import type { Ask } from '../inspect/ask.js'
+import type { CliCommand } from './cli-command.js'
+import { jsonOption, storeOption } from './cli-command.js'
+import { exitCode } from './exit-code.js'
+import { findRun } from './find-run.js'
+import { askLine } from './told.js'
+import { openIfThere } from './stores.js'
+import { shown } from './shown.js'
+import type { Store } from '../engine/store.js'
+
+interface Options {
+  readonly store?: string
+  readonly json?: boolean
+}
+
+export const command: CliCommand = {
+  spec: (command) =>
+    command
+      .argument('[id]', 'only those of this run and its child runs')
+      .option(...storeOption)
+      .option(...jsonOption),
+  run: async (terminal, [given], { store: where, json }: Options) => {
+    const store = await openIfThere(where)
+    const asks = store === null ? [] : await openAsks(store, given as string | undefined)
+    await store?.close()
+    if (json === true) terminal.json(asks)
+    else for (const ask of asks) terminal.data(askLine(ask, where))
+    if (asks.length === 0) terminal.note(shown`nobody is asked anything`)
+    return exitCode.done
+  },
+}
+
+/** What people are asked, the oldest first; by one run and its child runs, or by all. */
+export async function openAsks(store: Store, given?: string): Promise<readonly Ask[]> {
+  const of = given === undefined ? null : (await findRun(store, given)).id
+  const marks = await store.marks({ kind: 'ask' })
+  return marks
+    .filter(({ run }) => of === null || run === of || run.startsWith(`${of}:`))
+    .flatMap(({ body }) => (body === null ? [] : [JSON.parse(body) as Ask]))
+    .sort((a, b) => a.openedAt - b.openedAt)
+}

@@ -1,0 +1,49 @@
+import { TuttiError } from '../define/tutti-error.js'
+import { CliError } from './cli-error.js'
+import { exitCode, type ExitCode } from './exit-code.js'
+import { escaped, type Shown, shown } from './shown.js'
+
+/** What went wrong, for a person: one line, and one more for each problem of a definition. */
+export function errorLines(error: unknown): { readonly lines: readonly Shown[]; readonly exit: ExitCode } {
+  if (error instanceof CliError) return { lines: [line(error.message, undefined, error.hint)], exit: error.exit }
+  if (TuttiError.is(error)) {
+    const { code, problems } = error
+    const hint = hints[code] ?? error.hint
+    const exit = exitOf(code)
+    if (problems === undefined || problems.length === 0) return { lines: [line(error.message, code, hint)], exit }
+    const first = line(
+      `${problems.length === 1 ? 'there is a problem' : `there are ${problems.length} problems`} with the definition`,
+      code,
+      hint,
+    )
+    return { lines: [first, ...problems.map(({ where, message }) => shown`  ${where}: ${message}`)], exit }
+  }
+  return { lines: [line(error instanceof Error ? error.message : String(error), undefined, undefined)], exit: exitCode.failed }
+}
+
+/** What to do about it where one types, instead of calling functions. */
+const hints: Readonly<Record<string, string>> = {
+  RUN_NOT_FOUND: 'tutti ls lists the runs',
+  RUN_ENDED: 'tutti show tells what became of it',
+  ASK_NOT_FOUND: 'tutti asks lists what is open',
+}
+
+function line(message: string, code: string | undefined, hint: string | undefined): Shown {
+  const tail = hint === undefined ? shown`` : shown`; ${hint}`
+  return shown`${escaped('tutti:', 'bad')} ${code === undefined ? '' : `${code}: `}${message}${tail}`
+}
+
+function exitOf(code: string): ExitCode {
+  switch (code) {
+    case 'INVALID_INPUT':
+    case 'ASK_INVALID_ANSWER':
+      return exitCode.usage
+    case 'RUN_NOT_FOUND':
+    case 'ASK_NOT_FOUND':
+    case 'AGENT_NOT_FOUND':
+    case 'DEFINITION_NOT_FOUND':
+      return exitCode.notFound
+    default:
+      return exitCode.failed
+  }
+}

@@ -1,0 +1,100 @@
+import type { Action } from '../kernel/action.js'
+import type { Event } from '../kernel/event.js'
+import type { Failure } from '../kernel/failure.js'
+import { escaped, type Shown, shown, value } from './shown.js'
+
+/** What an event says, in one line: its place in the journal, when it was, its type, where, and what. */
+export function eventLine(event: Event, startedAt: number, run?: string): Shown {
+  const seconds = ((event.at - startedAt) / 1000).toFixed(3)
+  const of = run === undefined ? shown`` : shown`${escaped(run, 'dim')} `
+  return shown`${of}${escaped(`${String(event.seq).padStart(4)} +${seconds}s`, 'dim')} ${escaped(event.type)} ${whereOf(event)}${whatOf(event)}`
+}
+
+function whereOf(event: Event): Shown {
+  const branch = 'branch' in event && typeof event.branch === 'string' ? shown`${event.branch} ` : shown``
+  return 'agent' in event ? shown`${branch}${escaped(event.agent, 'turn')} ` : branch
+}
+
+function whatOf(event: Event): Shown {
+  switch (event.type) {
+    case 'run.started':
+      return shown`${event.definition} ${value(event.input)}`
+    case 'run.succeeded':
+      return value(event.output)
+    case 'run.failed':
+      return failure(event.error)
+    case 'run.cancelled':
+      return shown`${event.reason ?? ''}`
+    case 'run.paused':
+    case 'run.resumed':
+      return event.by === undefined ? shown`` : shown`by ${event.by}`
+    case 'branch.opened':
+    case 'branch.moved':
+    case 'branch.notified':
+      return shown`→ ${event.to}`
+    case 'branch.held':
+      return shown`at ${event.node}`
+    case 'branch.settled':
+      return shown`${event.status}`
+    case 'barrier.opened':
+      return shown`${event.barrier} 0/${event.width}`
+    case 'barrier.arrived':
+      return shown`${event.barrier} slot ${event.slot} by ${event.by}`
+    case 'barrier.fired':
+      return shown`${event.barrier} ${event.arrived}/${event.width}`
+    case 'rendezvous.fired':
+      return shown`at ${event.node}: ${event.merged.join(', ')}`
+    case 'step.completed':
+      return shown`${event.step} ${value(event.output)}`
+    case 'step.skipped':
+      return shown`${event.step}: ${event.cause}`
+    case 'turn.completed':
+      return actionText(event.action)
+    case 'turn.rejected':
+      return escaped(event.problem, 'retry')
+    case 'turn.failed':
+      return failure(event.error)
+    case 'activity.completed':
+      return shown`${event.name} ${value(event.value)}`
+    case 'activity.failed':
+      return shown`${event.name} ${failure(event.error)}`
+    case 'activity.started':
+      return shown`${event.name}`
+    case 'sleep.started':
+      return shown`${event.ms} ms`
+    case 'ask.opened':
+      return shown`${event.ask.id} ${event.ask.kind === 'question' ? value(event.ask.question) : 'a join got too little'}`
+    case 'ask.answered':
+      return shown`${event.askId} ${value(event.value)}`
+    case 'ask.expired':
+      return shown`${event.askId}`
+    default:
+      return shown``
+  }
+}
+
+/** What a turn did, in words. */
+export function actionText(action: Action): Shown {
+  switch (action.type) {
+    case 'fork':
+      return shown`asks ${action.calls.map(({ to }) => to).join(', ')}`
+    case 'invoke':
+      return shown`hands on to ${escaped(action.to, 'turn')} ${value(action.request, 60)}`
+    case 'reply':
+      return shown`replies ${value(action.value, 60)}`
+    case 'finish':
+      return shown`finishes ${value(action.output, 60)}`
+    case 'ask':
+      return shown`asks a person ${value(action.question, 60)}`
+    case 'fail':
+      return failure(action.error)
+  }
+}
+
+/** A failure with where it began. */
+export function failure(error: Failure): Shown {
+  const root = error.cause === undefined ? shown`` : shown` ← ${failure(error.cause)}`
+  const { agent, step, branch } = error.at
+  const place = [agent ?? step, branch].filter((part) => part !== undefined).join(' at ')
+  return shown`${escaped(error.code, 'bad')} ${error.message}${place === '' ? '' : ` (${place})`}${root}`
+}

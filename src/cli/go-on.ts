@@ -1,0 +1,45 @@
+import { Console } from 'node:console'
+import { exitCode, type ExitCode } from './exit-code.js'
+import { detach } from './detach.js'
+import { exitOf } from './session.js'
+import { shown } from './shown.js'
+import type { Terminal } from './terminal.js'
+import { commandOf, tell } from './told.js'
+import { begin, type Work } from './work.js'
+
+/** What `run`, `resume` and `answer` have in common. */
+export interface GoOnOptions {
+  readonly store?: string
+  readonly detach?: boolean
+  readonly json?: boolean
+}
+
+/** Does the work and executes the run on to its next stop, here or in a process of its own. */
+export async function goOn(terminal: Terminal, work: Work, options: GoOnOptions): Promise<ExitCode> {
+  if (options.detach === true) return detached(terminal, work, options)
+  keepDataClean()
+  const { session, run, following, executes } = await begin(terminal, work)
+  if (!executes) {
+    terminal.note(shown`done; whoever has the definition of ${run.id} goes on with it (no file is recorded for it: --file names one)`)
+    await session[Symbol.asyncDispose]()
+    return exitCode.done
+  }
+  const driven = await session.drive(run, following)
+  tell(terminal, { id: run.id, store: options.store }, driven, options.json === true)
+  if (driven.kind === 'interrupted') await session.letGo()
+  else await session[Symbol.asyncDispose]()
+  return exitOf(driven)
+}
+
+async function detached(terminal: Terminal, work: Work, options: GoOnOptions): Promise<ExitCode> {
+  const id = await detach(work)
+  if (options.json === true) terminal.json({ id })
+  else terminal.data(shown`${id}`)
+  terminal.note(shown`follow it with: ${commandOf('tail', { id, store: options.store })}`)
+  return exitCode.done
+}
+
+/** What the code of a run prints is no data of ours: it goes where progress goes. */
+function keepDataClean(): void {
+  globalThis.console = new Console(process.stderr)
+}

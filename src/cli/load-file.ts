@@ -1,0 +1,68 @@
+import { existsSync } from 'node:fs'
+import { register } from 'node:module'
+import { dirname, extname, join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { type Definition, isDefinition } from '../define/definition.js'
+import type { OpenOptions } from '../engine/tutti.js'
+import { TuttiError } from '../define/tutti-error.js'
+import { CliError, notFound, wrongUse } from './cli-error.js'
+import { exitCode } from './exit-code.js'
+import type { Origin } from './origin.js'
+
+/** What a file gives: a definition and, if it exports them, what it is opened with. */
+export interface Loaded {
+  readonly definition: Definition
+  readonly origin: Origin
+  /** The exports `resources` and `models`, as `open` takes them. */
+  readonly given: Pick<OpenOptions, 'resources' | 'models'>
+}
+
+const compiled = ['.ts', '.mts', '.cts', '.tsx', '.jsx']
+const plain = ['.js', '.mjs', '.cjs']
+
+/** Loads the definition that a file exports. */
+export async function loadFile(origin: Origin): Promise<Loaded> {
+  const file = resolve(origin.file)
+  const ending = extname(file)
+  if (!compiled.includes(ending) && !plain.includes(ending))
+    throw wrongUse(`${origin.file} is no TypeScript or JavaScript file`, `name one that ends in ${[...compiled, ...plain].join(', ')}`)
+  if (!existsSync(file)) throw notFound(`there is no file ${origin.file}`)
+  const exports = await exportsOf(file, compiled.includes(ending))
+  const definition = exports[origin.export]
+  if (!isDefinition(definition))
+    throw wrongUse(
+      `the ${origin.export} export of ${origin.file} is no definition`,
+      'export default topology({ … }) or graph(…).step(…).output()',
+    )
+  const given: Record<string, unknown> = {}
+  for (const name of ['resources', 'models']) if (exports[name] !== undefined) given[name] = exports[name]
+  return { definition, origin: { file, export: origin.export }, given }
+}
+
+async function exportsOf(file: string, isCompiled: boolean): Promise<Readonly<Record<string, unknown>>> {
+  if (isCompiled) {
+    const tsx = await import('tsx/esm/api')
+    tsx.register({ tsconfig: configOf(dirname(file)) })
+  }
+  register('./resolve-hook.js', import.meta.url)
+  let module: Readonly<Record<string, unknown>>
+  try {
+    module = (await import(pathToFileURL(file).href)) as Readonly<Record<string, unknown>>
+  } catch (error) {
+    // It says what is wrong with its definition better than we could.
+    if (TuttiError.is(error)) throw error
+    throw new CliError(exitCode.failed, `${file} could not be loaded: ${error instanceof Error ? error.message : String(error)}`)
+  }
+  // What CommonJS exports stands inside its default.
+  const inner = module['default']
+  const isNested = typeof inner === 'object' && inner !== null && '__esModule' in inner
+  return isNested ? (inner as Readonly<Record<string, unknown>>) : module
+}
+
+/** The nearest configuration above a file, so that it means the same wherever the command is called. */
+function configOf(folder: string): string | false {
+  const file = join(folder, 'tsconfig.json')
+  if (existsSync(file)) return file
+  const above = dirname(folder)
+  return above === folder ? false : configOf(above)
+}

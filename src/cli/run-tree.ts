@@ -1,0 +1,84 @@
+import { childRunId } from '../engine/child-run.js'
+import { askView } from '../engine/run-view.js'
+import type { Store } from '../engine/store.js'
+import type { Ask } from '../inspect/ask.js'
+import type { Event } from '../kernel/event.js'
+import { evolve } from '../kernel/evolve.js'
+import type { Attempt, Outcome, State } from '../kernel/state.js'
+import { isOver, newState } from '../kernel/state.js'
+import { journalOf } from './journal.js'
+
+/** An event, and the run it is of: the one that is followed, or one that a step of it runs. */
+export interface Seen {
+  readonly run: string
+  readonly event: Event
+}
+
+/** Where a run does not go on by itself. */
+export type Stop =
+  | { readonly kind: 'ended'; readonly outcome: Outcome }
+  | { readonly kind: 'paused' }
+  | { readonly kind: 'person'; readonly asks: readonly Ask[] }
+
+/** A run and its child runs, as far as their journals have been read. Whoever executes them, this only reads. */
+export class RunTree {
+  readonly id: string
+  readonly #store: Store
+  readonly #states = new Map<string, State>()
+
+  constructor(store: Store, id: string) {
+    this.#store = store
+    this.id = id
+  }
+
+  /** The state of the run, or of one of its child runs. */
+  state(id: string = this.id): State {
+    return this.#states.get(id) ?? newState
+  }
+
+  /** What has been written since the last time. */
+  async catchUp(): Promise<readonly Seen[]> {
+    const seen = await this.#read(this.id)
+    if (!hasChildren(this.state())) return seen
+    const children = await this.#store.list({ prefix: `${this.id}:`, limit: Number.POSITIVE_INFINITY })
+    const behind = children.filter(({ id, head }) => head > this.state(id).seq)
+    const all = await Promise.all(behind.map(({ id }) => this.#read(id)))
+    return [...seen, ...all.flat()].sort((a, b) => a.event.at - b.event.at)
+  }
+
+  async #read(run: string): Promise<readonly Seen[]> {
+    const state = this.state(run)
+    const events = await journalOf(this.#store, run, state.seq)
+    this.#states.set(run, events.reduce(evolve, state))
+    return events.map((event) => ({ run, event }))
+  }
+
+  /** Why the run does not go on; null: it does. */
+  stop(id: string = this.id): Stop | null {
+    const state = this.state(id)
+    if (state.run === null) return null
+    if (isOver(state)) return state.outcome === null ? null : { kind: 'ended', outcome: state.outcome }
+    if (state.aborting.size > 0) return null
+    const children = [...state.turns.values()].map((attempt) => this.#stopOfChild(state, attempt))
+    if (children.some((stop) => stop === null || stop.kind === 'ended')) return null
+    if (state.pausedAt !== null) return { kind: 'paused' }
+    if ([...state.timers.values()].some(({ kind }) => kind === 'backoff' || kind === 'sleep')) return null
+    const own = [...state.asks.values()].map((ask) => askView(state, ask))
+    const asks = [...own, ...children.flatMap((stop) => (stop?.kind === 'person' ? stop.asks : []))]
+    if (asks.length > 0) return { kind: 'person', asks: asks.sort((a, b) => a.openedAt - b.openedAt) }
+    return children.length > 0 ? { kind: 'paused' } : null
+  }
+
+  /** A step that runs a definition stops where that does; every other turn in flight goes on. */
+  #stopOfChild(state: State, attempt: Attempt): Stop | null {
+    return isChildStep(state, attempt.agent) ? this.stop(childRunId(state, attempt)) : null
+  }
+}
+
+function isChildStep({ run }: State, step: string): boolean {
+  return run?.shape.kind === 'graph' && run.shape.steps.some(({ id, kind }) => id === step && kind === 'child')
+}
+
+function hasChildren({ run }: State): boolean {
+  return run?.shape.kind === 'graph' && run.shape.steps.some(({ kind }) => kind === 'child')
+}

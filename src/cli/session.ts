@@ -1,0 +1,152 @@
+import type { Run, Tutti } from '../engine/tutti.js'
+import type { Store } from '../engine/store.js'
+import { open } from '../open.js'
+import { exitCode, type ExitCode } from './exit-code.js'
+import type { Loaded } from './load-file.js'
+import { type Progress, progressOn } from './progress.js'
+import { RunTree, type Stop } from './run-tree.js'
+import { escaped, type Shown } from './shown.js'
+import type { Terminal } from './terminal.js'
+import { WatchedStore } from './watched-store.js'
+
+/** How long bodies that do not listen to their signal are waited for when a person has interrupted; a run survives that they are cut off. */
+const letGoMs = 1_000
+
+/** What became of a run that was executed here, or followed. */
+export type Driven = Stop | { readonly kind: 'interrupted' }
+
+/** How far a run was read, and who is told. */
+export interface Following {
+  readonly tree: RunTree
+  readonly progress: Progress
+}
+
+/** An engine on a store, for one command. */
+export class Session implements AsyncDisposable {
+  readonly tutti: Tutti
+  readonly terminal: Terminal
+  readonly #watched: WatchedStore
+  #progress: Progress | null = null
+  #interrupt: Interrupt | null = null
+
+  private constructor(terminal: Terminal, watched: WatchedStore, tutti: Tutti) {
+    this.terminal = terminal
+    this.#watched = watched
+    this.tutti = tutti
+  }
+
+  /** Opens an engine that executes what was loaded; with nothing loaded it can only look and steer. */
+  static async open(terminal: Terminal, store: Store, loaded: Loaded | null): Promise<Session> {
+    const watched = new WatchedStore(store)
+    let session: Session | null = null
+    const tutti = await open({
+      store: watched.store,
+      ...(loaded !== null && { definitions: [loaded.definition], ...loaded.given }),
+      onLog: ({ level, message }) => {
+        if (level === 'warn' || level === 'error') session?.note(escaped(message, level === 'error' ? 'bad' : 'retry'))
+      },
+    })
+    session = new Session(terminal, watched, tutti)
+    return session
+  }
+
+  get store(): Store {
+    return this.#watched.store
+  }
+
+  /** A line beside what is being drawn. */
+  note(line: Shown): void {
+    if (this.#progress === null) this.terminal.note(line)
+    else this.#progress.note(line)
+  }
+
+  /** Goes on with a run until it stops, and tells how it goes. Ctrl-C pauses it, durably; another one kills. */
+  async drive(run: Run, { tree, progress }: Following): Promise<Driven> {
+    // Kept to the end of the process: the second one must kill also while what the first has paused is let go.
+    const interrupt = (this.#interrupt ??= new Interrupt(() => this.#watched.moved()))
+    this.#progress = progress
+    try {
+      for (;;) {
+        const { version } = this.#watched
+        progress.take(await tree.catchUp(), tree)
+        const stop = tree.stop()
+        if (stop !== null) return stop
+        if (interrupt.came && (await pausedBy(run))) return { kind: 'interrupted' }
+        await this.#watched.movedSince(version)
+      }
+    } finally {
+      progress.end()
+      this.#progress = null
+    }
+  }
+
+  /** Begins to follow a run: what has happened so far is known, and told to nobody. */
+  async follow(id: string, progress: Progress = progressOn(this.terminal)): Promise<Following> {
+    const tree = new RunTree(this.store, id)
+    progress.past(await tree.catchUp())
+    return { tree, progress }
+  }
+
+  /** Where a run that was cancelled comes to: its end, if anybody has the code to let go of what was in flight; null if nobody has. */
+  async settled(run: Run): Promise<Stop | null> {
+    const tree = new RunTree(this.#watched.store, run.id)
+    for (;;) {
+      const { version } = this.#watched
+      await tree.catchUp()
+      const stop = tree.stop()
+      if (stop !== null || (await run.summary()).waitsFor.includes('definition')) return stop
+      await this.#watched.movedSince(version)
+    }
+  }
+
+  /** Lets go of what a person has interrupted without waiting for long. */
+  async letGo(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const enough = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, letGoMs)
+    })
+    await Promise.race([this[Symbol.asyncDispose](), enough])
+    clearTimeout(timer)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.tutti.close()
+    await this.#watched.close()
+  }
+}
+
+/** Whether the run is paused now; not if it has ended meanwhile. */
+async function pausedBy(run: Run): Promise<boolean> {
+  try {
+    await run.pause({ by: 'Ctrl-C' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Waits for Ctrl-C. The second one ends the process at once. */
+class Interrupt {
+  came = false
+
+  constructor(tell: () => void) {
+    process.on('SIGINT', () => {
+      if (this.came) process.exit(exitCode.interrupted)
+      this.came = true
+      tell()
+    })
+  }
+}
+
+/** How a command ends after a run has stopped so. */
+export function exitOf(driven: Driven): ExitCode {
+  switch (driven.kind) {
+    case 'ended':
+      return driven.outcome.status === 'succeeded' ? exitCode.done : exitCode.failed
+    case 'paused':
+    case 'person':
+      return exitCode.waits
+    case 'interrupted':
+      return exitCode.interrupted
+  }
+}

@@ -1,0 +1,111 @@
+import { Command, CommanderError } from 'commander'
+import type { CliCommand } from './cli-command.js'
+import { CliError, wrongUse } from './cli-error.js'
+import { commands, type Listed } from './commands.js'
+import { errorLines } from './error-lines.js'
+import { exitCode, type ExitCode } from './exit-code.js'
+import { Terminal } from './terminal.js'
+
+/** Does what the arguments say, and ends the process so. */
+export async function start(args: readonly string[], version: () => string): Promise<void> {
+  // Whoever reads may go before all is said: that is no failure of ours.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => process.exit(exitCode.done))
+  const terminal = new Terminal(process.stdout, process.stderr, process.env)
+  const code = await exitOf(terminal, () => called(terminal, args, version))
+  // A file that was loaded may have left something open: what was written is flushed, and that is all.
+  process.stdout.write('', () => process.stderr.write('', () => process.exit(code)))
+}
+
+async function exitOf(terminal: Terminal, work: () => Promise<ExitCode>): Promise<ExitCode> {
+  try {
+    return await work()
+  } catch (error) {
+    const { lines, exit } = errorLines(error)
+    for (const line of lines) terminal.note(line)
+    return exit
+  }
+}
+
+async function called(terminal: Terminal, args: readonly string[], version: () => string): Promise<ExitCode> {
+  const [name, ...rest] = args
+  if (name === undefined || name === '--help' || name === '-h') return help(terminal, version())
+  if (name === 'help') return rest[0] === undefined ? help(terminal, version()) : called(terminal, [rest[0], '--help'], version)
+  const listed = commands.find((command) => command.name === name)
+  if (listed === undefined) throw unknown(name)
+  return execute(terminal, listed, rest)
+}
+
+async function execute(terminal: Terminal, listed: Listed, args: readonly string[]): Promise<ExitCode> {
+  const { command } = await listed.load()
+  let code: ExitCode = exitCode.done
+  const spec = specOf(listed, command, terminal).action(async (...given: unknown[]) => {
+    const called = given.at(-1) as Command
+    code = await command.run(terminal, called.processedArgs, called.opts())
+  })
+  try {
+    await spec.parseAsync([...args], { from: 'user' })
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    // Help was asked for, and given.
+    if (error.exitCode === 0) return exitCode.done
+    throw wrongUse(`${listed.name}: ${oneLine(error.message)}`, `see tutti ${listed.name} --help`)
+  }
+  return code
+}
+
+/** How a command is called, for calling it, for its help and for completion. */
+export function specOf(listed: Listed, command: CliCommand, terminal: Terminal): Command {
+  const base = new Command(`tutti ${listed.name}`)
+    .description(listed.summary)
+    .helpOption('-h, --help', 'show this')
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => terminal.raw(text), writeErr: () => {} })
+  return command.spec(base)
+}
+
+/** What commander says, without its prefix and on one line. */
+function oneLine(message: string): string {
+  return message
+    .replace(/^error: /, '')
+    .replaceAll(/\s*\n\s*/g, ' ')
+    .trim()
+}
+
+function help(terminal: Terminal, version: string): ExitCode {
+  const width = Math.max(...commands.map(({ name }) => name.length))
+  const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`)
+  terminal.raw(
+    [
+      `tutti ${version}: multi-agent work in which no result ever depends on a race`,
+      '',
+      'usage: tutti <command> [options]     tutti <command> --help     tutti --version',
+      '',
+      ...lines,
+      '',
+      'A run is named by its id, the beginning of it, or @last.',
+      'Exit codes: 0 done, 1 failed or cancelled, 2 wrong use, 3 not found, 4 waits for a person or is paused,',
+      '            5 a race or a broken invariant was found, 130 interrupted.',
+      '',
+    ].join('\n'),
+  )
+  return exitCode.done
+}
+
+function unknown(name: string): CliError {
+  const kind = name.startsWith('-') ? 'option' : 'command'
+  const near = commands.filter((command) => kind === 'command' && isNear(command.name, name)).map((command) => command.name)
+  return wrongUse(`there is no ${kind} ${name}`, near.length === 0 ? 'see tutti --help' : `did you mean ${near.join(' or ')}?`)
+}
+
+/** One letter more, less or other, or the beginning of it. */
+function isNear(name: string, given: string): boolean {
+  if (given.length > 1 && name.startsWith(given)) return true
+  if (Math.abs(name.length - given.length) > 1) return false
+  let same = 0
+  while (same < name.length && name[same] === given[same]) same++
+  return [
+    [name.slice(same + 1), given.slice(same + 1)],
+    [name.slice(same + 1), given.slice(same)],
+    [name.slice(same), given.slice(same + 1)],
+  ].some(([a, b]) => a === b)
+}

@@ -1,0 +1,62 @@
+import { eventView } from '../engine/run-view.js'
+import type { Event } from '../kernel/event.js'
+import type { CliCommand } from './cli-command.js'
+import { storeOption } from './cli-command.js'
+import { wrongUse } from './cli-error.js'
+import { eventLine } from './event-line.js'
+import { exitCode, type ExitCode } from './exit-code.js'
+import { findRun } from './find-run.js'
+import { journalOf } from './journal.js'
+import { openExisting } from './stores.js'
+import { jsonText } from './terminal.js'
+import { WatchedStore } from './watched-store.js'
+
+interface Options {
+  readonly store?: string
+  readonly after: string
+  readonly json?: boolean
+}
+
+export const command: CliCommand = {
+  spec: (command) =>
+    command
+      .argument('<id>', 'the run')
+      .option('--after <seq>', 'only what comes after this event', '0')
+      .option(...storeOption)
+      .option('--json', 'print each event as a line of JSON'),
+  run: async (terminal, [given], options: Options) => {
+    const after = Number(options.after)
+    if (!Number.isInteger(after) || after < 0) throw wrongUse(`--after is the number of an event, not ${options.after}`)
+    const watched = new WatchedStore(await openExisting(options.store))
+    try {
+      const row = await findRun(watched.store, given as string)
+      return await follow(watched, row, after, (event) => {
+        if (options.json === true) terminal.raw(`${jsonText(eventView(event, { runId: row.id, tags: row.tags }))}\n`)
+        else terminal.data(eventLine(event, row.startedAt))
+      })
+    } finally {
+      await watched.close()
+    }
+  },
+}
+
+async function follow(
+  watched: WatchedStore,
+  { id }: { readonly id: string },
+  from: number,
+  take: (event: Event) => void,
+): Promise<ExitCode> {
+  let after = from
+  for (;;) {
+    const { version } = watched
+    for (const event of await journalOf(watched.store, id, after)) {
+      take(event)
+      after = event.seq
+    }
+    const { row } = (await watched.store.load(id, { after: Number.MAX_SAFE_INTEGER })) ?? {}
+    if (row === undefined || (row.endedAt !== null && after >= row.head))
+      return row?.status === 'succeeded' ? exitCode.done : exitCode.failed
+    // An end may have been written between the two looks; then there is more to read.
+    if (after >= row.head) await watched.movedSince(version)
+  }
+}

@@ -1,0 +1,76 @@
+import { painted, unpainted } from '../inspect/theme.js'
+import { pieces, type Shown } from './shown.js'
+
+/** What a command may write to: data to one side, everything else to the other. */
+export class Terminal {
+  readonly #out: NodeJS.WriteStream
+  readonly #err: NodeJS.WriteStream
+  readonly #env: NodeJS.ProcessEnv
+
+  constructor(out: NodeJS.WriteStream, err: NodeJS.WriteStream, env: NodeJS.ProcessEnv) {
+    this.#out = out
+    this.#err = err
+    this.#env = env
+  }
+
+  /** A line of data. */
+  data(line: Shown): void {
+    this.#out.write(`${this.#painted(line, this.#out)}\n`)
+  }
+
+  /** Data that others read: JSON, SVG, HTML. It is written as it is. */
+  raw(text: string): void {
+    this.#out.write(text)
+  }
+
+  /** A value as JSON. JSON leaves some characters alone that steer terminals or turn the direction of writing. */
+  json(value: unknown, space = 2): void {
+    this.#out.write(`${jsonText(value, space)}\n`)
+  }
+
+  /** A line about what is going on. */
+  note(line: Shown = []): void {
+    this.#err.write(`${this.#painted(line, this.#err)}\n`)
+  }
+
+  /** Replaces what the last call has drawn; nothing is left of it when there are no lines. Only where `isLive`. */
+  redraw(lines: readonly Shown[], before: number): void {
+    const up = before === 0 ? '' : `\u001b[${before}A\u001b[0J`
+    this.#err.write(up + lines.map((line) => `${this.#painted(line, this.#err)}\n`).join(''))
+  }
+
+  /** Whether progress can be drawn over: a terminal that knows how, and a person who wants it. */
+  get isLive(): boolean {
+    return this.#hasAnsi(this.#err)
+  }
+
+  /** Whether data may be coloured. */
+  get isColoured(): boolean {
+    return this.#hasAnsi(this.#out)
+  }
+
+  get columns(): number {
+    return Math.max(20, this.#err.columns ?? 80)
+  }
+
+  get rows(): number {
+    return Math.max(8, this.#err.rows ?? 24)
+  }
+
+  #hasAnsi(stream: NodeJS.WriteStream): boolean {
+    return stream.isTTY === true && (this.#env['NO_COLOR'] ?? '') === '' && this.#env['TERM'] !== 'dumb'
+  }
+
+  #painted(line: Shown, stream: NodeJS.WriteStream): string {
+    const paint = this.#hasAnsi(stream) ? painted : unpainted
+    return pieces(line)
+      .map(({ text, colours }) => paint(text, ...colours))
+      .join('')
+  }
+}
+
+const steering = /[\u007F-\u009F\u200E\u200F\u2028-\u202E\u2066-\u2069\uFEFF]/g
+
+export function jsonText(value: unknown, space = 0): string {
+  return JSON.stringify(value ?? null, null, space).replace(steering, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}

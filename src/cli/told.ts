@@ -1,0 +1,76 @@
+import type { Ask } from '../inspect/ask.js'
+import { failure } from './event-line.js'
+import type { Driven } from './session.js'
+import { escaped, type Shown, shown, value } from './shown.js'
+import type { Terminal } from './terminal.js'
+
+/** How a run is named in the commands that are proposed. */
+export interface Named {
+  readonly id: string
+  readonly store?: string | undefined
+}
+
+/** Tells what became of a run: its output to those who read data, the rest, with what to do next, to the person. */
+export function tell(terminal: Terminal, run: Named, driven: Driven, json: boolean): void {
+  if (json) terminal.json(jsonOf(run.id, driven))
+  switch (driven.kind) {
+    case 'ended': {
+      const { outcome } = driven
+      if (outcome.status === 'succeeded') {
+        if (!json)
+          terminal.data(typeof outcome.output === 'string' ? escaped(outcome.output) : value(outcome.output, Number.POSITIVE_INFINITY))
+      } else if (outcome.status === 'failed') terminal.note(shown`the run ${run.id} failed: ${failure(outcome.error)}`)
+      else terminal.note(shown`the run ${run.id} was cancelled${outcome.reason === null ? '' : `: ${outcome.reason}`}`)
+      return
+    }
+    case 'paused':
+      return terminal.note(shown`the run ${run.id} is paused; go on with: ${commandOf('resume', run)}`)
+    case 'person':
+      for (const ask of driven.asks) terminal.note(askLine(ask, run.store))
+      return
+    case 'interrupted':
+      terminal.note(shown`paused ${run.id}; go on with: ${commandOf('resume', run)}`)
+  }
+}
+
+function jsonOf(id: string, driven: Driven): object {
+  switch (driven.kind) {
+    case 'ended':
+      return { id, ...driven.outcome }
+    case 'paused':
+      return { id, status: 'paused' }
+    case 'interrupted':
+      return { id, status: 'paused' }
+    case 'person':
+      return { id, status: 'running', waitsFor: ['person'], asks: driven.asks }
+  }
+}
+
+/** What somebody is asked, and how to answer. */
+export function askLine(ask: Ask, store: string | undefined): Shown {
+  const answer = commandOf('answer', { id: ask.runId, store }, ask.id, "'<json>'")
+  return shown`${escaped('?', 'person')} ${ask.agent} asks ${questionOf(ask)}\nanswer it with: ${answer}`
+}
+
+/** The question itself. */
+export function questionOf(ask: Ask): Shown {
+  switch (ask.kind) {
+    case 'question':
+      return value(ask.question)
+    case 'approval':
+      return shown`to use ${ask.tool} with ${value(ask.input)}`
+    case 'join':
+      return shown`whether to go on with ${ask.join.values.length} of ${ask.join.slots.length} answers`
+  }
+}
+
+/** A command that a person can type. */
+export function commandOf(command: string, { id, store }: Named, ...args: readonly string[]): Shown {
+  const parts = ['tutti', command, id, ...args, ...(store === undefined ? [] : ['--store', quoted(store)])]
+  return escaped(parts.join(' '), 'path')
+}
+
+/** A word as a shell takes it. */
+function quoted(word: string): string {
+  return /^[\w./:@~+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+}

@@ -1,0 +1,103 @@
+import { TuttiError } from '../define/tutti-error.js'
+import type { RunRow, Store } from '../engine/store.js'
+import type { Run } from '../engine/tutti.js'
+import { CliError, notFound } from './cli-error.js'
+import { exitCode } from './exit-code.js'
+import { findRun } from './find-run.js'
+import { isStranded } from './is-stranded.js'
+import { type Loaded, loadFile } from './load-file.js'
+import { originOf, tagsOf } from './origin.js'
+import { progressOn } from './progress.js'
+import { RunTree } from './run-tree.js'
+import { type Following, Session } from './session.js'
+import { openExisting, openOrMake } from './stores.js'
+import type { Terminal } from './terminal.js'
+
+/** What a process is asked to do with a run, as plain data: a child process can be given it. */
+export type Work =
+  | { readonly type: 'run'; readonly file: string; readonly input?: unknown; readonly id?: string; readonly store?: string }
+  | { readonly type: 'resume'; readonly run: string; readonly file?: string; readonly store?: string }
+  | {
+      readonly type: 'answer'
+      readonly run: string
+      readonly ask: string
+      readonly value: unknown
+      readonly file?: string
+      readonly store?: string
+    }
+
+/** What was begun: acknowledged, hence durable. */
+export interface Begun {
+  readonly session: Session
+  readonly run: Run
+  readonly following: Following
+  /** Whether this process has the code to go on with it. */
+  readonly executes: boolean
+}
+
+/** Does what is asked, and gives the run to go on with. */
+export async function begin(terminal: Terminal, work: Work): Promise<Begun> {
+  if (work.type === 'run') return started(terminal, work)
+  const store = await openExisting(work.store)
+  try {
+    const row = await findRun(store, work.run)
+    const loaded = await loadedFor(row, work.file)
+    if (work.type === 'resume') await mayResume(store, row)
+    const session = await Session.open(terminal, store, loaded)
+    const run = await session.tutti.run(row.id)
+    if (loaded !== null) await checkVersion(run, row, loaded)
+    const following = await session.follow(row.id)
+    if (work.type === 'answer') await run.answer(work.ask, work.value, { by: 'tutti answer' })
+    else if (row.status === 'paused') await run.resume({ by: 'tutti resume' })
+    return { session, run, following, executes: loaded !== null }
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+async function started(terminal: Terminal, work: Extract<Work, { type: 'run' }>): Promise<Begun> {
+  const loaded = await loadFile({ file: work.file, export: 'default' })
+  const session = await Session.open(terminal, await openOrMake(work.store), loaded)
+  try {
+    const run = await session.tutti.start(loaded.definition, {
+      input: work.input as never,
+      id: work.id,
+      tags: tagsOf(loaded.origin),
+    })
+    return { session, run, following: { tree: new RunTree(session.store, run.id), progress: progressOn(terminal) }, executes: true }
+  } catch (error) {
+    await session[Symbol.asyncDispose]()
+    throw error
+  }
+}
+
+/** The code that goes on with a run: what is said, else what it was started from. */
+export async function loadedFor(row: RunRow, file: string | undefined): Promise<Loaded | null> {
+  const origin = file === undefined ? originOf(row.tags) : { file, export: 'default' }
+  if (origin === null) return null
+  try {
+    return await loadFile(origin)
+  } catch (error) {
+    if (file !== undefined || !(error instanceof CliError) || error.exit !== exitCode.notFound) throw error
+    throw notFound(`the file that the run ${row.id} was started from is gone: ${origin.file}`, 'name where it is now with --file')
+  }
+}
+
+/** A run that nobody executes, because its process died, is gone on with; one that is not paused is somebody else's. */
+async function mayResume(store: Store, row: RunRow): Promise<void> {
+  if (row.status === 'paused') return
+  if (row.endedAt !== null) throw new TuttiError('RUN_ENDED', `the run ${row.id} has ended: it ${row.status}`)
+  if (await isStranded(store, row)) return
+  const hint = row.waits.includes('person') ? 'it waits for a person: tutti asks lists the questions' : 'somebody else may have resumed it'
+  throw new TuttiError('RUN_NOT_PAUSED', `the run ${row.id} is not paused`, { hint })
+}
+
+async function checkVersion(run: Run, row: RunRow, { definition, origin }: Loaded): Promise<void> {
+  if (!(await run.summary()).waitsFor.includes('definition')) return
+  throw new TuttiError(
+    'DEFINITION_NOT_FOUND',
+    `the run ${row.id} is of ${row.definition}, version ${row.version}; ${origin.file} has ${definition.name}, version ${definition.version}`,
+    { hint: 'take the file back to that version, or let the new one say that it continues it' },
+  )
+}

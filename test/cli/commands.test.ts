@@ -1,0 +1,202 @@
+import { describe, expect, test, vi } from 'vitest'
+import { files, Place, patience } from './place.js'
+
+vi.setConfig(patience)
+
+const escape = '\u001b'
+
+describe('the demo', () => {
+  test('lets five agents find the word in a pipe: counted at the barrier, answered by itself, with no colour and no key', async () => {
+    using place = new Place()
+    const { code, out, err } = await place.tutti('demo')
+    expect({ code, out }).toEqual({ code: 0, out: 'The secret word is: MARS\n' })
+    expect(err.replaceAll('\n', ' ')).toMatch(
+      /scripted.*fork opens.*1\/3.*AgentC hands on to AgentD.*2\/3.*3\/3.*make MARS.*says yes.*tutti show @last/,
+    )
+    expect(err).not.toContain(escape)
+    expect(await place.json<{ status: string }[]>('ls')).toMatchObject([{ definition: 'secret-word', status: 'succeeded' }])
+  })
+})
+
+describe('a run', () => {
+  test('that asks a person stops with 4, and its answer from another process goes on to the output', async () => {
+    using place = new Place()
+    place.write('asking.ts', files.asking)
+    place.write('input.json', '{"what":"lunch"}')
+    const run = await place.tutti('run', 'asking.ts', '-i', '@input.json', '--id', 'lunch')
+    expect(run).toMatchObject({ code: 4, out: '' })
+    expect(run.err).toContain("tutti answer lunch r~1 '<json>'")
+    expect(await place.json('asks')).toMatchObject([{ id: 'r~1', runId: 'lunch', question: { about: { what: 'lunch' } } }])
+    const [shown, early] = await Promise.all([place.json('show', 'lunch'), place.tutti('resume', 'lunch')])
+    expect(shown).toMatchObject({ id: 'lunch', status: 'running', waitsFor: ['person'], asks: [{ id: 'r~1' }], report: { runId: 'lunch' } })
+    expect(early).toMatchObject({ code: 1, err: expect.stringContaining('RUN_NOT_PAUSED') })
+    expect(await place.tutti('answer', 'lun', 'r~1', '{"soup":true}')).toMatchObject({ code: 0, out: '{"said":{"soup":true}}\n' })
+    expect(await place.tutti('answer', '@last', 'r~1', '1')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('ASK_ALREADY_ANSWERED'),
+    })
+  })
+
+  test('takes its input from standard input, prints its end as JSON, and what its code prints is no data', async () => {
+    using place = new Place()
+    place.write(
+      'echo.mjs',
+      `import { topology } from 'tutti'
+export default topology({ name: 'echo', flows: ['Start -> A -> End'], agents: { A: (turn) => (console.log('noise'), turn.finish(turn.request)) } })`,
+    )
+    const run = place.begin('run', 'echo.mjs', '-i', '-', '--json', '--id', 'e1')
+    run.process.stdin.end('["hello"]')
+    const { code, out, err } = await run.end
+    expect({ code, out: JSON.parse(out) }).toEqual({ code: 0, out: { id: 'e1', status: 'succeeded', output: ['hello'] } })
+    expect(err).toContain('noise')
+  })
+
+  test('that fails ends with 1 and says where it began; one that is refused says why', async () => {
+    using place = new Place()
+    place.write(
+      'failing.mjs',
+      `import { topology } from 'tutti'
+export default topology({ name: 'failing', flows: ['Start -> A -> B -> End'], agents: { A: (turn) => turn.invoke('B'), B: () => { throw new Error('no bread') } } })`,
+    )
+    place.write('none.mjs', 'export default 1')
+    place.write(
+      'broken.ts',
+      `import { topology } from 'tutti'\nexport default topology({ name: 'x', flows: ['Start -> A'], agents: {} } as never)`,
+    )
+    const ends = await Promise.all([
+      place.tutti('run', 'failing.mjs', '--store', 'a/b.db', '--id', 'f'),
+      place.tutti('run', 'none.mjs'),
+      place.tutti('run', 'broken.ts'),
+      place.tutti('run', 'missing.mjs'),
+    ])
+    expect(ends.map(({ code }) => code)).toEqual([1, 2, 1, 3])
+    expect(ends[0]?.err).toMatch(/the run f failed: .*AGENT_FAILED no bread \(B at r\)/)
+    expect(ends[1]?.err).toMatch(/^tutti: the default export of none.mjs is no definition.*\n$/)
+    expect(ends[2]?.err).toContain('INVALID_TOPOLOGY')
+    expect(await place.tutti('run', 'failing.mjs', '--store', 'a/b.db', '--id', 'f')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('RUN_EXISTS'),
+    })
+  })
+})
+
+describe('looking', () => {
+  test('finds runs by the beginning of their ids and @last, and says when that is not one', async () => {
+    using place = new Place()
+    place.write('asking.mjs', files.asking)
+    for (const id of ['aa1', 'aa2']) await place.tutti('run', 'asking.mjs', '--id', id)
+    const shown = (id: string): Promise<{ code: number | null; err: string }> => place.tutti('show', id)
+    const [two, one, last, none] = await Promise.all([shown('aa'), shown('aa1'), place.json<{ id: string }>('show', '@last'), shown('zz')])
+    expect(two).toMatchObject({ code: 2, err: expect.stringMatching(/^tutti: 2 runs begin with aa: aa2, aa1\n$/) })
+    expect(one.code).toBe(0)
+    expect(last.id).toBe('aa2')
+    expect(none).toMatchObject({ code: 3, err: expect.stringContaining('there is no run zz') })
+  })
+
+  test('makes no store where there is none', async () => {
+    using place = new Place()
+    const [ls, asks, show, other] = await Promise.all([
+      place.tutti('ls', '--json'),
+      place.tutti('asks', '--json'),
+      place.tutti('show', '@last'),
+      place.tutti('ls', '--store', 'x.db'),
+    ])
+    expect([ls.code, ls.out, asks.code, asks.out, show.code, other.code]).toEqual([0, '[]\n', 0, '[]\n', 3, 3])
+    expect([place.has('.tutti'), place.has('x.db')]).toEqual([false, false])
+  })
+
+  test('tail prints the journal as lines or as JSON, in order and to its end; the report names everybody', async () => {
+    using place = new Place()
+    await place.tutti('demo')
+    const [text, json, report, markdown] = await Promise.all([
+      place.tutti('tail', '@last'),
+      place.tutti('tail', '@last', '--json', '--after', '2'),
+      place.json<{ agents: string[] }>('report', '@last'),
+      place.tutti('report', '@last', '--markdown'),
+    ])
+    const events = json.out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { seq: number; type: string })
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 3))
+    expect(events.at(-1)?.type).toBe('run.succeeded')
+    expect(text.out.trim().split('\n')).toHaveLength(events.length + 2)
+    expect([text.code, json.code]).toEqual([0, 0])
+    expect(report.agents).toEqual(['Orchestrator', 'AgentA', 'AgentB', 'AgentC', 'AgentD'])
+    expect(markdown.out).toContain('# Run')
+  })
+
+  test('what models and people say never steers the terminal', async () => {
+    using place = new Place()
+    const nasty = '\\u001b[31mred\\u0007\\u009b2J\\u202e'
+    place.write(
+      'nasty.mjs',
+      `import { topology } from 'tutti'
+const nasty = '${nasty}'
+export default topology({
+  name: 'nasty', flows: ['Start -> A -> End', 'A -> User'],
+  agents: { A: { act: { request: (turn) => turn.ask(nasty), answer: () => { throw new Error(nasty) } } } },
+})`,
+    )
+    const said = [await place.tutti('run', 'nasty.mjs', '-i', `"${nasty}"`)]
+    const look = async (): Promise<void> => {
+      const commands = [['asks'], ['asks', '--json'], ['show', '@last'], ['show', '@last', '--json'], ['report', '@last'], ['ls']]
+      said.push(...(await Promise.all(commands.map((args) => place.tutti(...args)))))
+    }
+    await look()
+    said.push(await place.tutti('answer', '@last', 'r~1', `"${nasty}"`))
+    await look()
+    said.push(await place.tutti('tail', '@last'), await place.tutti('tail', '@last', '--json'), await place.tutti('show', '\u001b[31m'))
+    // oxlint-disable-next-line no-control-regex -- it is what must not be there
+    for (const { out, err } of said) expect(out + err).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/)
+    expect(said.map(({ out, err }) => out + err).join('')).toContain('\\u{1b}[31mred')
+  })
+})
+
+test('wrong use of any command is one clear line, and exit code 2', async () => {
+  using place = new Place()
+  const wrong = [
+    ['nonsense'],
+    ['--nonsense'],
+    ['demo', 'more'],
+    ['run'],
+    ['run', 'x.ts', '--nonsense'],
+    ['run', 'x.txt'],
+    ['run', 'x.ts', '-i', 'hello'],
+    ['ls', 'more'],
+    ['ls', '--status', 'odd'],
+    ['ls', '--limit', '0'],
+    ['show'],
+    ['tail', 'a', '--after', 'x'],
+    ['report', 'a', 'b'],
+    ['pause'],
+    ['resume', '--store'],
+    ['cancel', 'a', '--no-such'],
+    ['asks', 'a', 'b'],
+    ['answer', 'a', 'b'],
+    ['answer', 'a', 'b', '{'],
+  ]
+  for (let from = 0; from < wrong.length; from += 4)
+    await Promise.all(
+      wrong.slice(from, from + 4).map(async (args) => {
+        const { code, out, err } = await place.tutti(...args)
+        expect({ args, code, out, lines: err.split('\n').length - 1 }).toEqual({ args, code: 2, out: '', lines: 1 })
+        expect(err).toMatch(/^tutti: .+\n$/)
+      }),
+    )
+})
+
+test('every command has a help text, and help is no wrong use', async () => {
+  using place = new Place()
+  const help = await place.tutti('--help')
+  const names = [...help.out.matchAll(/^ {2}(\w+) {2,}\S/gm)].map(([, name]) => name ?? '')
+  expect(names).toEqual(
+    expect.arrayContaining(['demo', 'run', 'ls', 'show', 'tail', 'report', 'pause', 'resume', 'cancel', 'asks', 'answer']),
+  )
+  const all = await Promise.all(names.map((name) => place.tutti(name, '--help')))
+  for (const [index, { code, out, err }] of all.entries()) {
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out).toContain(`Usage: tutti ${names[index]}`)
+  }
+  expect((await place.tutti('--version')).out).toMatch(/^\d+\.\d+\.\d+\n$/)
+})

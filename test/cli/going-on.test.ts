@@ -1,0 +1,116 @@
+import { rmSync } from 'node:fs'
+import { describe, expect, test, vi } from 'vitest'
+import { until } from '../durable/processes.js'
+import { files, Place, patience } from './place.js'
+
+vi.setConfig(patience)
+
+describe('Ctrl-C', () => {
+  test('pauses durably, says how to resume, and a resume from another process goes on without repeating what is recorded', async () => {
+    using place = new Place()
+    place.write('waiting.mjs', files.waiting)
+    const run = place.begin('run', 'waiting.mjs', '--id', 'w')
+    await until('the second step has begun', () => place.read('effects.log').includes('begin'))
+    run.process.kill('SIGINT')
+    const interrupted = await run.end
+    expect(interrupted).toMatchObject({ code: 130, out: '' })
+    expect(interrupted.err).toMatch(/paused w; go on with: tutti resume w\n$/)
+    expect(await place.json('ls', '--status', 'paused')).toMatchObject([{ id: 'w', status: 'paused' }])
+    place.write('go', '')
+    expect(await place.tutti('resume', 'w')).toMatchObject({ code: 0, out: 'gone on\n' })
+    expect(place.read('effects.log')).toBe('first\nbegin\n')
+  })
+
+  test('twice kills, also code that does not listen, and the run is paused all the same', async () => {
+    using place = new Place()
+    place.write('deaf.mjs', files.waiting.replace('if (signal.aborted) throw signal.reason', ''))
+    const run = place.begin('run', 'deaf.mjs', '--id', 'd')
+    await until('the second step has begun', () => place.read('effects.log').includes('begin'))
+    run.process.kill('SIGINT')
+    await until('it says so', () => run.err().includes('paused d'))
+    run.process.kill('SIGINT')
+    expect(await run.end).toMatchObject({ code: 130 })
+    expect(await place.json('show', 'd')).toMatchObject({ status: 'paused' })
+    expect(await place.tutti('cancel', 'd', '--reason', 'enough')).toMatchObject({
+      code: 0,
+      err: expect.stringContaining('d is cancelled'),
+    })
+  })
+})
+
+test('one of five racing resumes wins, the others are refused', async () => {
+  using place = new Place()
+  place.write('waiting.mjs', files.waiting)
+  const run = place.begin('run', 'waiting.mjs', '--id', 'w')
+  await until('the second step has begun', () => place.read('effects.log').includes('begin'))
+  expect(await place.tutti('pause', 'w')).toMatchObject({ code: 0 })
+  run.process.kill('SIGKILL')
+  await run.end
+  const racing = Array.from({ length: 5 }, () => place.begin('resume', 'w', '--json'))
+  // Nobody ends before all have been decided.
+  await until('four are refused', () => racing.filter(({ err }) => err().includes('RUN_NOT_PAUSED')).length >= 4, 45_000)
+  place.write('go', '')
+  const ends = await Promise.all(racing.map(({ end }) => end))
+  expect(ends.map(({ code }) => code).sort((a, b) => Number(a) - Number(b))).toEqual([0, 1, 1, 1, 1])
+  const [winner] = ends.filter(({ code }) => code === 0)
+  expect(JSON.parse(winner?.out ?? '')).toEqual({ id: 'w', status: 'succeeded', output: 'gone on' })
+})
+
+test('a run whose process was killed is gone on with by resume; while it lives, resume is refused', async () => {
+  using place = new Place()
+  place.write('waiting.mjs', files.waiting)
+  const run = place.begin('run', 'waiting.mjs', '--id', 'w')
+  await until('the second step has begun', () => place.read('effects.log').includes('begin'))
+  expect(await place.tutti('resume', 'w')).toMatchObject({ code: 1, err: expect.stringContaining('RUN_NOT_PAUSED') })
+  run.process.kill('SIGKILL')
+  await run.end
+  place.write('go', '')
+  expect(await place.tutti('resume', 'w')).toMatchObject({ code: 0, out: 'gone on\n' })
+  expect(place.read('effects.log')).toBe('first\nbegin\n')
+})
+
+test('a pause from elsewhere stops a run that is being executed, with 4', async () => {
+  using place = new Place()
+  place.write('waiting.mjs', files.waiting)
+  const run = place.begin('run', 'waiting.mjs', '--id', 'w')
+  await until('the second step has begun', () => place.read('effects.log').includes('begin'))
+  await place.tutti('pause', 'w')
+  // What was in flight finishes; then nothing else starts.
+  place.write('go', '')
+  expect(await run.end).toMatchObject({ code: 4, err: expect.stringMatching(/is paused; go on with: tutti resume w\n$/) })
+})
+
+describe('--detach', () => {
+  test('prints the id at once; the run goes on in a process of its own, through a question, to its end', async () => {
+    using place = new Place()
+    place.write('asking.mjs', files.asking)
+    const run = await place.tutti('run', 'asking.mjs', '-i', '1', '--detach')
+    expect(run.code).toBe(0)
+    const id = run.out.trim()
+    await until('it asks', async () => (await place.json<object[]>('asks')).length === 1)
+    expect(await place.tutti('answer', id, 'r~1', '2', '--detach')).toMatchObject({ code: 0, out: `${id}\n` })
+    expect((await place.tutti('tail', id)).out).toMatch(/run\.succeeded \{"said":2\}\n$/)
+  })
+
+  test('says what is wrong as if it were done here', async () => {
+    using place = new Place()
+    const { code, out, err } = await place.tutti('run', 'nowhere.mjs', '--detach')
+    expect({ code, out, err }).toEqual({ code: 3, out: '', err: 'tutti: there is no file nowhere.mjs\n' })
+  })
+})
+
+test('a file that was moved is named again, and another version of it is refused', async () => {
+  using place = new Place()
+  place.write('old.mjs', files.asking)
+  await place.tutti('run', 'old.mjs', '--id', 'm')
+  place.write('new.mjs', files.asking)
+  place.write('other.mjs', files.asking.replace("name: 'asking',", "name: 'asking', version: 'two',"))
+  rmSync(`${place.folder}/old.mjs`)
+  const gone = await place.tutti('answer', 'm', 'r~1', '1')
+  expect(gone).toMatchObject({ code: 3, err: expect.stringContaining('name where it is now with --file') })
+  expect(await place.tutti('answer', 'm', 'r~1', '1', '--file', 'other.mjs')).toMatchObject({
+    code: 3,
+    err: expect.stringContaining('version two'),
+  })
+  expect(await place.tutti('answer', 'm', 'r~1', '1', '--file', 'new.mjs')).toMatchObject({ code: 0, out: '{"said":1}\n' })
+})
