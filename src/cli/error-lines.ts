@@ -34,16 +34,6 @@ function line(message: string, code: string | undefined, hint: string | undefine
 }
 
 function exitOf(code: string): ExitCode {
-  switch (code) {
-    case 'INVALID_INPUT':
-    case 'ASK_INVALID_ANSWER':
-      return exitCode.usage
-    case 'RUN_NOT_FOUND':
-    case 'ASK_NOT_FOUND':
-    case 'AGENT_NOT_FOUND':
-    case 'DEFINITION_NOT_FOUND':
-      return exitCode.notFound
-    default:
-      return exitCode.failed
-  }
+  if (code.endsWith('_NOT_FOUND')) return exitCode.notFound
+  return code === 'INVALID_INPUT' || code === 'ASK_INVALID_ANSWER' ? exitCode.usage : exitCode.failed
 }
