@@ -36,6 +36,10 @@ export type {
   StartOptions,
   Tutti,
 } from './engine/tutti.js'
+export { type Diagram, type DiagramEdge, type DiagramNode, diagramOf } from './inspect/diagram.js'
+export { diagramMermaid } from './inspect/diagram-mermaid.js'
+export { diagramSvg } from './inspect/diagram-svg.js'
+export { diagramText } from './inspect/diagram-text.js'
 export type { Report, Rollback, RunStatus } from './inspect/report-data.js'
 export { reportMarkdown, reportText } from './inspect/report-text.js'
 export {

@@ -46,6 +46,8 @@ export interface TopologyInternals extends Insides {
   readonly code: Code
   readonly state?: (input: unknown) => unknown
   readonly agents: Readonly<Record<string, AgentCode>>
+  /** Where branches meet, and what says so; a node may be named more than once. */
+  readonly joins: readonly { readonly node: string; readonly where: string }[]
 }
 
 /** What a step's functions are given: their work, the run's input, the outputs they depend on and, inside `each`, the item. */

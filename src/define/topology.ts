@@ -149,6 +149,7 @@ function build(given: Given): Topology {
     ...(given.output === undefined ? {} : { output: given.output }),
     ...(given.state === undefined ? {} : { state: given.state }),
     agents: Object.freeze(Object.fromEntries(team.agents.map(({ code }) => [code.name, code]))),
+    joins: frozenJson(joins),
     limits: Object.freeze(rules.limits),
     continues: Object.freeze([...(given.continues ?? [])]),
   }

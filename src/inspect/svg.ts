@@ -73,7 +73,7 @@ export function label(
   text: string,
   { size = 12, fill = 'text', anchor, weight, italic, max }: TextStyle = {},
 ): Markup {
-  const cut = max === undefined ? text : fitted(text, max, (part) => textWidth(part, size))
+  const cut = max === undefined ? text : fitted(text, max, (part) => textWidth(part, size, weight === 600))
   return tag(
     'text',
     {

@@ -19,11 +19,14 @@ export function cells(text: string): number {
   return sum
 }
 
+/** How much wider bold text is. */
+const boldFactor = 1.12
+
 /** The width of a text in pixels, in a sans-serif font of that size. */
-export function textWidth(text: string, fontPx: number): number {
+export function textWidth(text: string, fontPx: number, bold = false): number {
   let sum = 0
   for (const character of text) sum += emOf(character)
-  return sum * fontPx
+  return sum * fontPx * (bold ? boldFactor : 1)
 }
 
 function emOf(character: string): number {
@@ -52,4 +55,15 @@ export function fitted(text: string, max: number, size: (text: string) => number
 export function padded(text: string, width: number): string {
   const cut = fitted(text, width, cells)
   return cut + ' '.repeat(Math.max(0, width - cells(cut)))
+}
+
+/** The text in lines of at most `max` of what `size` measures, broken between words where it can be. */
+export function brokenText(text: string, max: number, size: (text: string) => number): string[] {
+  const lines: string[] = []
+  for (const word of text.split(' ').map((one) => fitted(one, max, size))) {
+    const last = lines.at(-1)
+    if (last !== undefined && size(`${last} ${word}`) <= max) lines[lines.length - 1] = `${last} ${word}`
+    else lines.push(word)
+  }
+  return lines
 }

@@ -71,7 +71,7 @@ interface Plan {
 function planOf(timeline: Timeline, width: number, top: number): Plan {
   const rows = foldLanes(timeline)
   const names = rowNames(rows, timeline.kind)
-  const named = Math.max(...names.map((name, index) => textWidth(name, 12) + indent(rows[index])), 60)
+  const named = Math.max(...names.map((name, index) => textWidth(name, 12, true) + indent(rows[index])), 60)
   const ended = Math.max(...rows.map((row) => textWidth(rowEnd(row), 11)), 40)
   const tops: number[] = []
   let y = top

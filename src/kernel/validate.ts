@@ -47,6 +47,13 @@ export function autoJoins(edges: readonly Edge[]): string[] {
   return [...count].filter(([node, incoming]) => incoming > 1 && !reserved.includes(node)).map(([node]) => node)
 }
 
+/** The nodes whose edges make `joins: 'auto'` merge at this one. */
+export function joinedBy(edges: readonly Edge[], node: string): string[] {
+  return oneWay(edges)
+    .filter(({ to }) => to === node)
+    .map(({ from }) => from)
+}
+
 const longestName = 64
 const forbidden: readonly string[] = ['__proto__', 'constructor', 'prototype']
 
