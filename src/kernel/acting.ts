@@ -134,7 +134,15 @@ function fork(draft: Draft, branch: Branch, action: Fork): void {
   const deeper = action.calls.some(({ to }) => targets.get(to) !== true)
   if (!reserve(draft, action.calls.length, deeper ? branch.depth + 1 : 0)) return
   const barrier = forkBarrier(branch.id, branch.forks + 1)
-  emit(draft, { type: 'barrier.opened', barrier, kind: 'fork', branch: branch.id, width: action.calls.length, join: joinSpec(action.join) })
+  emit(draft, {
+    type: 'barrier.opened',
+    barrier,
+    kind: 'fork',
+    branch: branch.id,
+    width: action.calls.length,
+    join: joinSpec(action.join),
+    ...(action.compensate === true && { compensate: true }),
+  })
   action.calls.forEach(({ to }, slot) => {
     if (targets.get(to) === true) {
       detach(draft, branch.id, to, slot)

@@ -12,6 +12,7 @@ import { mergedAtJoin } from './merging.js'
 import { contributions, joinData, reportedSlots } from './reported.js'
 import type { Barrier, Branch, Firing } from './state.js'
 import { barrierOf, branchOf } from './state.js'
+import type { Then } from './undo-state.js'
 
 /** Fires a barrier whose slots changed, if its join says so (KERNEL §5). */
 export function evaluate(draft: Draft, id: string): void {
@@ -63,8 +64,31 @@ function fire(draft: Draft, open: Barrier, byTimeout: boolean): void {
   }
   if (!firing.ok && barrier.join.insufficient === 'ask') return askWhether(draft, barrier, firing, slots, waiting)
   const next = whatNext(draft, barrier, firing, slots, waiting, firing.ok || barrier.join.insufficient === 'resume')
+  if (draft.state.undo.forks.has(barrier.id)) {
+    emitFired(draft, barrier, firing, slots, { goes: 'undo' })
+    return undoFirst(draft, barrier.id, next)
+  }
   emitFired(draft, barrier, firing, slots, next)
   settleWaiting(draft, waiting, next)
+}
+
+/** What does not count is undone before the waiting branch goes on or fails. */
+function undoFirst(draft: Draft, barrier: string, { goes = 'turn', state, error }: Next): void {
+  emit(draft, {
+    type: 'barrier.undoing',
+    barrier,
+    goes,
+    all: goes === 'fail',
+    ...(state !== undefined && { state }),
+    ...(error !== undefined && { error }),
+  })
+}
+
+/** What did not count is undone: the waiting branch goes on as was decided when its fork fired. */
+export function goOnAfterUndo(draft: Draft, id: string, { goes, state, error }: Then): void {
+  const waiting = branchOf(draft.state, barrierOf(draft.state, id).waiting ?? '')
+  emit(draft, { type: 'barrier.released', barrier: id, goes, ...(state !== undefined && { state }) })
+  settleWaiting(draft, waiting, { goes, ...(error !== undefined && { error }) })
 }
 
 interface Next {
@@ -150,6 +174,7 @@ export function release(draft: Draft, id: string, goesOn: boolean): void {
   if (firing === null || barrier.waiting === null) return
   const waiting = branchOf(draft.state, barrier.waiting)
   const next = whatNext(draft, barrier, firing, reportedSlots(barrier, firing.deciding), waiting, goesOn)
+  if (draft.state.undo.forks.has(id)) return undoFirst(draft, id, next)
   emit(draft, { type: 'barrier.released', barrier: id, goes: next.goes ?? 'turn', ...(next.state !== undefined && { state: next.state }) })
   settleWaiting(draft, waiting, next)
 }

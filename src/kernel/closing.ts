@@ -13,7 +13,8 @@ export function closeScope(draft: Draft, barrier: string): void {
 
 function cancelBranch(draft: Draft, id: string): void {
   const { standing } = branchOf(draft.state, id)
-  const inner = standing.status === 'forked' || standing.status === 'asking' ? standing.barrier : null
+  const waits = standing.status === 'forked' || standing.status === 'undoing' || standing.status === 'asking'
+  const inner = waits ? standing.barrier : null
   if (inner !== null) closeBarrier(draft, inner)
   emit(draft, { type: 'branch.settled', branch: id, status: 'cancelled' })
 }
@@ -29,8 +30,14 @@ function closeAll(draft: Draft): void {
   for (const { id } of byId(tops, (barrier) => barrier.id)) closeBarrier(draft, id)
 }
 
-export function cancelRun(draft: Draft, reason: string | undefined, by: string | undefined): void {
-  emit(draft, { type: 'run.closing', cause: 'cancel', ...(reason !== undefined && { reason }), ...(by !== undefined && { by }) })
+export function cancelRun(draft: Draft, reason: string | undefined, by: string | undefined, compensate: boolean): void {
+  emit(draft, {
+    type: 'run.closing',
+    cause: 'cancel',
+    ...(reason !== undefined && { reason }),
+    ...(by !== undefined && { by }),
+    ...(!compensate && { compensate }),
+  })
   closeAll(draft)
 }
 

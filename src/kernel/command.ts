@@ -1,6 +1,7 @@
 import type { Action, BranchState } from './action.js'
 import type { Failure } from './failure.js'
 import type { Shape } from './shape.js'
+import type { LateWork, UndoneRun } from './event.js'
 import type { Parent, Said } from './state.js'
 import type { Reserve, Usage } from './usage.js'
 
@@ -38,15 +39,17 @@ export type Command =
       readonly conversation?: readonly Said[]
       readonly parent?: Parent
       readonly state?: BranchState
+      /** The run only undoes what another has done. */
+      readonly undoes?: UndoneRun
     }
   | { readonly type: 'run.claim'; readonly epoch: number; readonly shape?: Shape }
   | { readonly type: 'run.release' }
   | { readonly type: 'run.pause'; readonly by?: string }
   | { readonly type: 'run.resume'; readonly by?: string }
-  | { readonly type: 'run.cancel'; readonly reason?: string; readonly by?: string }
+  | { readonly type: 'run.cancel'; readonly reason?: string; readonly by?: string; readonly compensate?: boolean }
   | ({ readonly type: 'turn.complete'; readonly action: Action } & Speaker)
   /** A step's body returned. */
-  | ({ readonly type: 'step.complete'; readonly output?: unknown } & Speaker)
+  | ({ readonly type: 'step.complete'; readonly output?: unknown; readonly child?: string } & Speaker)
   /** Its `when` said no. */
   | ({ readonly type: 'step.skip' } & Speaker)
   /** Its `each` gave items. */
@@ -54,9 +57,15 @@ export type Command =
   /** What the turn returned can't be accepted: no action, not JSON, or refused by a schema. */
   | ({ readonly type: 'turn.reject'; readonly problem: string } & Speaker)
   /** The attempt threw or ran out of time. `retryable`: its kind of failure may be tried again. */
-  | ({ readonly type: 'turn.fail'; readonly error: Failure; readonly retryable: boolean; readonly timedOut?: boolean } & Speaker)
+  | ({
+      readonly type: 'turn.fail'
+      readonly error: Failure
+      readonly retryable: boolean
+      readonly timedOut?: boolean
+      readonly notUndone?: readonly string[]
+    } & Speaker)
   /** An attempt that was aborted has ended, or is fenced off. */
-  | ({ readonly type: 'turn.settle'; readonly how: 'ended' | 'fenced' } & Speaker)
+  | ({ readonly type: 'turn.settle'; readonly how: 'ended' | 'fenced'; readonly done?: LateWork } & Speaker)
   /** The activity must not be repeated, can be undone, or uses what is limited: its start is recorded before it runs. */
   | ({ readonly type: 'activity.start'; readonly undo?: UndoMark; readonly reserve?: Reserve } & ActivitySpeaker)
   | ({ readonly type: 'activity.complete'; readonly value?: unknown; readonly usage?: Usage } & ActivitySpeaker)
@@ -64,6 +73,15 @@ export type Command =
   | ({ readonly type: 'sleep.start'; readonly ms: number } & ActivitySpeaker)
   | { readonly type: 'ask.answer'; readonly askId: string; readonly value: unknown; readonly by?: string }
   | { readonly type: 'timer.fire'; readonly timer: string }
+  | { readonly type: 'undo.complete'; readonly of: string; readonly attempt: number; readonly revision: number }
+  | {
+      readonly type: 'undo.fail'
+      readonly of: string
+      readonly attempt: number
+      readonly revision: number
+      readonly error: Failure
+      readonly retryable: boolean
+    }
 
 /** A command that changes nothing, and why. */
 export interface Refusal {
@@ -80,6 +98,8 @@ export type RefusalCode =
   | 'ASK_ALREADY_ANSWERED'
   | 'ASK_INVALID_ANSWER'
   | 'STALE_ATTEMPT'
+  | 'STALE_REVISION'
+  | 'ALREADY_COMPENSATED'
   | 'ACTIVITY_RECORDED'
   | 'STALE_TIMER'
   | 'TIMER_NOT_DUE'

@@ -1,5 +1,6 @@
-import { evaluate } from './barrier.js'
+import { evaluate, goOnAfterUndo } from './barrier.js'
 import { crossLimit } from './closing.js'
+import { startUndos, undoProgress } from './compensation.js'
 import type { Draft } from './draft.js'
 import { emit } from './draft.js'
 import { endIfOver } from './ending.js'
@@ -14,10 +15,11 @@ import { branchOf, shapeOf } from './state.js'
  */
 export function consequences(draft: Draft): void {
   do evaluateTouched(draft)
-  while (meet(draft) || decideGates(draft))
+  while (meet(draft) || decideGates(draft) || undoProgress(draft, (barrier, then) => goOnAfterUndo(draft, barrier, then)))
   checkTurns(draft)
   endIfOver(draft)
   startTurns(draft)
+  startUndos(draft)
 }
 
 /** The innermost first, so that what comes of an inner barrier has reached the outer one when it is looked at. */

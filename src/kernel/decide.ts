@@ -2,12 +2,14 @@ import { fail, forkItems, perform } from './acting.js'
 import { release, timeOut } from './barrier.js'
 import { cancelRun, crossLimit } from './closing.js'
 import type { ActivitySpeaker, Command, Refusal, RefusalCode, Speaker } from './command.js'
+import { giveUpCrashing, undoSucceeded, undoThrew } from './compensation.js'
 import { consequences } from './consequences.js'
+import { crashesMax } from './crashes.js'
 import type { Draft } from './draft.js'
 import { draftOf, emit, NeedsCode } from './draft.js'
 import type { Event, EventBody } from './event.js'
 import type { Failure } from './failure.js'
-import { itemOf, stepOf } from './gate.js'
+import { failPartly, itemOf, stepOf } from './gate.js'
 import { attemptId, byId, rootBarrier, rootBranch } from './ids.js'
 import { joinSpec } from './join.js'
 import { illegal, spelledOut } from './legal.js'
@@ -59,7 +61,7 @@ function carryOut(draft: Draft, command: Command): Refusal | null {
       emit(draft, { type: 'run.resumed', ...(command.by !== undefined && { by: command.by }) })
       return null
     case 'run.cancel':
-      return cancel(draft, command.reason, command.by)
+      return cancel(draft, command.reason, command.by, command.compensate ?? true)
     case 'turn.complete': {
       const branch = speaking(state, command)
       if (branch === null) return stale(command)
@@ -83,13 +85,14 @@ function carryOut(draft: Draft, command: Command): Refusal | null {
     }
     case 'turn.fail': {
       const branch = speaking(state, command)
-      return branch === null ? stale(command) : failAttempt(draft, branch, command.error, command.retryable, command.timedOut ?? false)
+      return branch === null ? stale(command) : failAttempt(draft, branch, command)
     }
     case 'turn.settle': {
       const attempt = state.aborting.get(attemptId(command.branch, command.turn, command.attempt))
       if (attempt === undefined) return stale(command)
       const { branch, agent, turn } = attempt
-      emit(draft, { type: 'turn.aborted', branch, agent, turn, attempt: attempt.attempt, how: command.how })
+      const { how, done } = command
+      emit(draft, { type: 'turn.aborted', branch, agent, turn, attempt: attempt.attempt, how, ...(done !== undefined && { done }) })
       return null
     }
     case 'activity.start':
@@ -101,6 +104,10 @@ function carryOut(draft: Draft, command: Command): Refusal | null {
       return answer(draft, command.askId, command.value, command.by)
     case 'timer.fire':
       return timer(draft, command.timer)
+    case 'undo.complete':
+      return undoSucceeded(draft, command)
+    case 'undo.fail':
+      return undoThrew(draft, command, command.error, command.retryable)
   }
 }
 
@@ -108,6 +115,10 @@ function start(draft: Draft, command: Extract<Command, { type: 'run.start' }>): 
   if (draft.state.run !== null) return refuse('RUN_EXISTS', `there is a run ${command.runId} already`)
   const { type: _, runId, shape, ...rest } = command
   emit(draft, { type: 'run.started', runId, definition: shape.name, version: shape.version, shape, ...rest })
+  if (command.undoes !== undefined) {
+    emit(draft, { type: 'run.decided', status: 'succeeded' })
+    return null
+  }
   if (shape.kind === 'graph') return startGraph(draft, shape)
   const starts = shape.edges.filter((edge) => edge.from === 'Start')
   emit(draft, { type: 'barrier.opened', barrier: rootBarrier, kind: 'root', width: starts.length, join: joinSpec('all') })
@@ -144,20 +155,18 @@ function startGraph(draft: Draft, { steps, stragglers, limits }: GraphShape): nu
   return null
 }
 
-/** How often its owner may die in a turn, with nothing recorded in between, before the turn is given up. */
-const crashesMax = 5
-
 /** A worker takes the run over. Whoever had it is fenced off, so that what it was aborting has ended. */
 function claim(draft: Draft, { epoch, shape }: Extract<Command, { type: 'run.claim' }>): Refusal | null {
   if (isOver(draft.state)) return refuse('RUN_ENDED', `the run ${draft.state.run?.id} has ended`)
   emit(draft, { type: 'run.claimed', epoch, ...(shape !== undefined && { shape }) })
   for (const { branch, agent, turn, attempt } of byId(draft.state.aborting.values(), ({ branch }) => branch))
     emit(draft, { type: 'turn.aborted', branch, agent, turn, attempt, how: 'fenced' })
+  giveUpCrashing(draft)
   for (const [id, crashes] of byId(draft.state.crashes.entries(), ([branch]) => branch)) {
     const branch = draft.state.branches.get(id)
     if (branch === undefined || crashes < crashesMax) continue
     const message = `the process died ${crashes} times in turn ${branch.turn} of ${branch.agent} with nothing recorded in between`
-    failAttempt(draft, branch, { code: 'TURN_CRASHED', message, retryable: false, at: {} }, false, false)
+    failAttempt(draft, branch, { error: { code: 'TURN_CRASHED', message, retryable: false, at: {} }, retryable: false })
   }
   return null
 }
@@ -165,7 +174,10 @@ function claim(draft: Draft, { epoch, shape }: Extract<Command, { type: 'run.cla
 // ── steering ─────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Nothing is left to steer: the run is over, or everything of it is closed and it only waits for aborted attempts. */
-const isEnding = (state: State): boolean => isOver(state) || state.closing
+const isEnding = (state: State): boolean => isOver(state) || (state.closing && !willUndo(state))
+
+/** What a run that is closing has done is undone, which can be paused. */
+const willUndo = (state: State): boolean => !state.keepsDone && (state.undo.nodes.size > 0 || state.undo.plans.size > 0)
 
 function pause(draft: Draft, by: string | undefined): Refusal | null {
   const { state } = draft
@@ -174,11 +186,13 @@ function pause(draft: Draft, by: string | undefined): Refusal | null {
   return null
 }
 
-function cancel(draft: Draft, reason: string | undefined, by: string | undefined): Refusal | null {
+function cancel(draft: Draft, reason: string | undefined, by: string | undefined, compensate: boolean): Refusal | null {
   const { state } = draft
   if (state.outcome?.status === 'cancelled') return null
-  if (isEnding(state)) return refuse('RUN_ENDED', `the run ${state.run?.id} has ended`)
-  cancelRun(draft, reason, by)
+  if (isOver(state) || state.closing) return refuse('RUN_ENDED', `the run ${state.run?.id} has ended`)
+  if (state.status === 'compensating')
+    return refuse('RUN_ENDED', `the run ${state.run?.id} has failed and undoes what it has done: that is not cancelled`)
+  cancelRun(draft, reason, by, compensate)
   return null
 }
 
@@ -227,7 +241,12 @@ function settleStep(draft: Draft, branch: Branch, command: Extract<Command, { ty
   const common = { branch: branch.id, step: branch.agent, ...itemOf(draft, branch) }
   switch (command.type) {
     case 'step.complete':
-      emit(draft, { type: 'step.completed', ...common, ...(command.output !== undefined && { output: command.output }) })
+      emit(draft, {
+        type: 'step.completed',
+        ...common,
+        ...(command.output !== undefined && { output: command.output }),
+        ...(command.child !== undefined && { child: command.child }),
+      })
       return null
     case 'step.skip':
       emit(draft, { type: 'step.skipped', ...common, cause: 'when' })
@@ -256,7 +275,14 @@ function agentOf(draft: Draft, branch: Branch): AgentShape {
   return agent
 }
 
-function failAttempt(draft: Draft, branch: Branch, error: Failure, retryable: boolean, timedOut: boolean): null {
+interface Failed {
+  readonly error: Failure
+  readonly retryable: boolean
+  readonly timedOut?: boolean
+  readonly notUndone?: readonly string[]
+}
+
+function failAttempt(draft: Draft, branch: Branch, { error, retryable, timedOut, notUndone }: Failed): null {
   // A limit fails the run, not the step that came upon it.
   if (error.code.startsWith('LIMIT_')) {
     emit(draft, { type: 'turn.failed', ...ofTurn(branch), error, final: true })
@@ -265,9 +291,11 @@ function failAttempt(draft: Draft, branch: Branch, error: Failure, retryable: bo
   }
   const { retry } = agentOf(draft, branch)
   const failures = branch.failures + 1
-  const spent = !retryable || failures >= retry.attempts
+  // What a child run could not undo must not be passed over: nothing is tried again, nothing stands in for it.
+  const partial = notUndone !== undefined && notUndone.length > 0
+  const spent = partial || !retryable || failures >= retry.attempts
   // The step waits for somebody to look at it, and is tried again when the run is resumed.
-  const pauses = spent && stepOf(draft, branch)?.onError === 'pause'
+  const pauses = spent && !partial && stepOf(draft, branch)?.onError === 'pause'
   const final = spent && !pauses
   const seed = `${draft.state.run?.nonce}/${branch.id}/${branch.turn}/${branch.attempt}`
   const delay = spent ? 0 : backoffMs(retry, failures, seed)
@@ -280,9 +308,11 @@ function failAttempt(draft: Draft, branch: Branch, error: Failure, retryable: bo
     ...(timedOut && { timedOut }),
     ...retryAt,
     ...(pauses && { pauses }),
+    ...(partial && { notUndone }),
   })
   if (pauses && draft.state.pausedAt === null) emit(draft, { type: 'run.paused', by: `the step ${branch.agent}` })
-  if (final) fail(draft, branch, error)
+  if (partial) failPartly(draft, branch, error)
+  else if (final) fail(draft, branch, error)
   return null
 }
 
@@ -291,7 +321,7 @@ type ActivityCommand = Extract<Command, ActivitySpeaker>
 /** Once the result of an activity is recorded, nothing of it is recorded again. */
 function record(draft: Draft, command: ActivityCommand): Refusal | null {
   const branch = speaking(draft.state, command)
-  if (branch === null) return stale(command)
+  if (branch === null) return command.type === 'activity.complete' ? recordLate(draft, command) : stale(command)
   const { key, name, delivered } = command
   const known = draft.state.work.get(branch.id)?.records.get(key)
   if (known !== undefined && (known.status !== 'started' || command.type === 'activity.start'))
@@ -342,6 +372,16 @@ function crossSpent(draft: Draft, more: Reserve = { tokens: 0, costUsd: 0 }): bo
   return true
 }
 
+/** It was done after its attempt had been aborted: that is used for nothing but to undo it. */
+function recordLate(draft: Draft, command: Extract<Command, { type: 'activity.complete' }>): Refusal | null {
+  const { branch, agent, turn, attempt, key, name, delivered, value } = command
+  const aborted = draft.state.aborting.get(attemptId(branch, turn, attempt))
+  if (aborted?.undo?.open.some((open) => open.key === key) !== true) return stale(command)
+  const activity = { branch, agent, turn, attempt, key, name, delivered }
+  emit(draft, { type: 'activity.completed', ...activity, ...(value !== undefined && { value }), late: true })
+  return null
+}
+
 // ── time ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 function timer(draft: Draft, id: string): Refusal | null {
@@ -360,6 +400,7 @@ function timer(draft: Draft, id: string): Refusal | null {
     case 'ask':
       return expire(draft, id)
     case 'backoff':
+    case 'undo':
       emit(draft, { type: 'timer.fired', timer: id })
       return null
     case 'sleep':

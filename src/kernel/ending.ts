@@ -3,6 +3,7 @@ import { emit, NeedsCode } from './draft.js'
 import type { Failure, FailureCode } from './failure.js'
 import { byId } from './ids.js'
 import { toJson } from './json.js'
+import { compensateRun, rollbackOf } from './compensation.js'
 import { contributions } from './reported.js'
 import type { GraphShape, TopologyShape } from './shape.js'
 import type { Barrier, Outcome } from './state.js'
@@ -19,8 +20,8 @@ interface FinishOf {
 export function decideRun(draft: Draft, root: Barrier): void {
   const shape = shapeOf(draft.state)
   const outcome = shape.kind === 'graph' ? graphOutcome(draft, shape, root) : (failureOf(root) ?? outputOf(draft, shape, finishes(root)))
-  const { branches, aborting } = draft.state
-  if (branches.size === 0 && aborting.size === 0) end(draft, outcome)
+  const { branches, aborting, run } = draft.state
+  if (branches.size === 0 && aborting.size === 0 && run?.undoes !== true) end(draft, outcome)
   else if (outcome.status === 'failed') emit(draft, { type: 'run.decided', status: 'failed', error: outcome.error })
   else if (outcome.status === 'succeeded') emit(draft, { type: 'run.decided', status: 'succeeded', ...given('output', outcome.output) })
 }
@@ -105,19 +106,24 @@ function made(make: () => unknown): Outcome {
   }
 }
 
-/** The run's last event, once it is decided and nothing of it is live or aborting. */
+/** The run's last event, once it is decided and nothing of it is live, aborting or being undone. */
 export function endIfOver(draft: Draft): void {
-  const { status, outcome, branches, aborting } = draft.state
-  if (status === 'running' && outcome !== null && branches.size === 0 && aborting.size === 0) end(draft, outcome)
+  const { status, outcome, branches, aborting, undo, keepsDone, run } = draft.state
+  if (outcome === null || (status !== 'running' && status !== 'compensating')) return
+  if (branches.size > 0 || aborting.size > 0 || undo.plans.size > 0) return
+  const undoes = (outcome.status !== 'succeeded' || run?.undoOf != null) && !keepsDone
+  if (status === 'running' && undoes && compensateRun(draft, outcome) && draft.state.undo.plans.size > 0) return
+  end(draft, outcome)
 }
 
 function end(draft: Draft, outcome: Outcome): void {
+  const rolled = rollbackOf(draft.state)
   switch (outcome.status) {
     case 'succeeded':
-      return emit(draft, { type: 'run.succeeded', ...given('output', outcome.output) })
+      return emit(draft, { type: 'run.succeeded', ...given('output', outcome.output), ...(rolled.rollback !== 'none' && rolled) })
     case 'failed':
-      return emit(draft, { type: 'run.failed', error: outcome.error, rollback: 'none' })
+      return emit(draft, { type: 'run.failed', error: outcome.error, ...rolled })
     case 'cancelled':
-      return emit(draft, { type: 'run.cancelled', ...(outcome.reason !== null && { reason: outcome.reason }), rollback: 'none' })
+      return emit(draft, { type: 'run.cancelled', ...(outcome.reason !== null && { reason: outcome.reason }), ...rolled })
   }
 }

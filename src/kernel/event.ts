@@ -5,10 +5,11 @@ import type { StepMessage, TurnMessage } from './message.js'
 import type { Shape } from './shape.js'
 import type { UndoMark } from './command.js'
 import type { Parent, Said } from './state.js'
+import type { DoneNode } from './undo-state.js'
 import type { Reserve, Usage } from './usage.js'
 
 /** What becomes of the branch that waits at a fork that has fired. */
-export type Goes = 'turn' | 'escape' | 'fail' | 'ask' | 'step'
+export type Goes = 'turn' | 'escape' | 'fail' | 'ask' | 'step' | 'undo'
 
 interface OfTurn {
   readonly branch: string
@@ -22,6 +23,25 @@ interface OfActivity extends OfTurn {
   readonly name: string
   /** How many results of its attempt the body had been given when it called. */
   readonly delivered: number
+}
+
+/** How much of what a run had done was undone, and what was not. */
+export interface RolledBack {
+  readonly rollback: 'none' | 'complete' | 'partial'
+  readonly notUndone?: readonly string[]
+}
+
+/** What an aborted attempt turned out to have done. */
+export interface LateWork {
+  readonly output?: unknown
+  readonly child?: string
+}
+
+/** The run whose work another run undoes; its nonce is in the keys of that work. */
+export interface UndoneRun {
+  readonly run: string
+  readonly nonce: string
+  readonly nodes: readonly DoneNode[]
 }
 
 /** What happened, in the past tense. An event says all that folding needs: no rule is applied again when a journal is read. */
@@ -40,6 +60,8 @@ export type EventBody =
       readonly conversation?: readonly Said[]
       readonly parent?: Parent
       readonly state?: BranchState
+      /** Given to a run that only undoes what another has done. */
+      readonly undoes?: UndoneRun
     }
   /** A worker performs its effects from here on; `shape` is given where another version of the definition goes on with it. */
   | { readonly type: 'run.claimed'; readonly epoch: number; readonly shape?: Shape }
@@ -48,14 +70,16 @@ export type EventBody =
   | { readonly type: 'run.paused'; readonly by?: string }
   | { readonly type: 'run.resumed'; readonly by?: string }
   /** Everything that is live is being closed: the run was cancelled, or it crossed a limit. */
-  | { readonly type: 'run.closing'; readonly cause: 'cancel'; readonly reason?: string; readonly by?: string }
+  | { readonly type: 'run.closing'; readonly cause: 'cancel'; readonly reason?: string; readonly by?: string; readonly compensate?: false }
   | { readonly type: 'run.closing'; readonly cause: 'limit'; readonly error: Failure }
   /** The root has fired; the run ends once nothing of it is still running. */
   | { readonly type: 'run.decided'; readonly status: 'succeeded'; readonly output?: unknown }
   | { readonly type: 'run.decided'; readonly status: 'failed'; readonly error: Failure }
-  | { readonly type: 'run.succeeded'; readonly output?: unknown }
-  | { readonly type: 'run.failed'; readonly error: Failure; readonly rollback: 'none' }
-  | { readonly type: 'run.cancelled'; readonly reason?: string; readonly rollback: 'none' }
+  /** Nothing of it runs any more, and what it has done is being undone. */
+  | { readonly type: 'run.compensating'; readonly cause: Failure }
+  | ({ readonly type: 'run.succeeded'; readonly output?: unknown } & Partial<RolledBack>)
+  | ({ readonly type: 'run.failed'; readonly error: Failure } & RolledBack)
+  | ({ readonly type: 'run.cancelled'; readonly reason?: string } & RolledBack)
   | {
       readonly type: 'barrier.opened'
       readonly barrier: string
@@ -68,6 +92,8 @@ export type EventBody =
       readonly join: JoinSpec
       /** Given for the items of a step: how many may run at once. */
       readonly each?: { readonly concurrency: number | null }
+      /** What was done under it is undone where it does not count. */
+      readonly compensate?: boolean
     }
   | { readonly type: 'barrier.arrived'; readonly barrier: string; readonly slot: number; readonly by: string; readonly branch?: string }
   | {
@@ -87,6 +113,15 @@ export type EventBody =
     }
   /** A person has said what becomes of a join that was not met. */
   | { readonly type: 'barrier.released'; readonly barrier: string; readonly goes: Goes; readonly state?: BranchState }
+  /** Before the branch that waits for it goes on like this, what does not count is undone; `all`: the join has failed. */
+  | {
+      readonly type: 'barrier.undoing'
+      readonly barrier: string
+      readonly goes: Goes
+      readonly all: boolean
+      readonly state?: BranchState
+      readonly error?: Failure
+    }
   /** Its scope was cancelled from above. */
   | { readonly type: 'barrier.closed'; readonly barrier: string }
   | {
@@ -124,6 +159,8 @@ export type EventBody =
       readonly output?: unknown
       readonly holes?: readonly number[]
       readonly fallback?: boolean
+      /** The run that it was, if that has done something that can be undone. */
+      readonly child?: string
     }
   | {
       readonly type: 'step.skipped'
@@ -145,11 +182,15 @@ export type EventBody =
       readonly final: boolean
       /** The run is paused by it, and tries the step again when it is resumed. */
       readonly pauses?: boolean
+      /** What a child run has done and could not undo. */
+      readonly notUndone?: readonly string[]
     } & OfTurn)
   /** An aborted attempt has ended by itself, or was fenced off when its grace was over. */
-  | ({ readonly type: 'turn.aborted'; readonly how: 'ended' | 'fenced' } & OfTurn)
+  | ({ readonly type: 'turn.aborted'; readonly how: 'ended' | 'fenced'; readonly done?: LateWork } & OfTurn)
+  /** `undo` is given where the activity can be undone. */
   | ({ readonly type: 'activity.started'; readonly undo?: UndoMark; readonly reserve?: Reserve } & OfActivity)
-  | ({ readonly type: 'activity.completed'; readonly value?: unknown; readonly usage?: Usage } & OfActivity)
+  /** `late`: its attempt had been aborted; its result is used for nothing but to undo it. */
+  | ({ readonly type: 'activity.completed'; readonly value?: unknown; readonly usage?: Usage; readonly late?: boolean } & OfActivity)
   | ({ readonly type: 'activity.failed'; readonly error: Failure; readonly usage?: Usage } & OfActivity)
   | ({ readonly type: 'sleep.started'; readonly ms: number } & OfActivity)
   | { readonly type: 'ask.opened'; readonly branch: string; readonly ask: AskData }
@@ -157,6 +198,24 @@ export type EventBody =
   /** `final`: its branch has no code for that, and fails. */
   | { readonly type: 'ask.expired'; readonly branch: string; readonly askId: string; readonly final: boolean }
   | { readonly type: 'timer.fired'; readonly timer: string }
+  /** What is undone for a barrier, `#` for the whole run; `unknown` is left as it is; `decidedBy` is given where the plan is a choice. */
+  | {
+      readonly type: 'undo.planned'
+      readonly barrier: string
+      readonly entries: readonly string[]
+      readonly unknown?: readonly string[]
+      readonly decidedBy?: readonly string[]
+    }
+  | { readonly type: 'undo.started'; readonly of: string; readonly attempt: number }
+  | { readonly type: 'undo.completed'; readonly of: string; readonly attempt: number }
+  | {
+      readonly type: 'undo.failed'
+      readonly of: string
+      readonly attempt: number
+      readonly error: Failure
+      readonly final: boolean
+      readonly retryAt?: number
+    }
 
 /** An ask as it is journaled. */
 export type AskData = { readonly id: string; readonly branch: string; readonly agent: string; readonly openedAt: number } & (

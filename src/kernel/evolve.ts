@@ -28,10 +28,21 @@ import {
   turnRejected,
   turnStarted,
 } from './fold-turns.js'
+import {
+  abortedEnded,
+  activityDone,
+  barrierUndoing,
+  lateActivity,
+  takeOver,
+  undoCompleted,
+  undoFailed,
+  undoPlanned,
+  undoStarted,
+} from './fold-undo.js'
 import { copyState, type Folding, type Of } from './folding.js'
-import { attemptId, runTimer } from './ids.js'
+import { attemptId, runTimer, undoTimer } from './ids.js'
 import { changed } from './lifecycle.js'
-import { dependentsOf, placesIn, recounted, targetsIn } from './recount.js'
+import { dependentsOf, placesIn, recounted, targetsIn, undoesIn } from './recount.js'
 import type { Outcome, State } from './state.js'
 import { Trie } from './trie.js'
 
@@ -64,12 +75,17 @@ export function fold(state: Folding, event: Event): void {
     case 'run.closing':
       unpause(state)
       state.closing = true
-      state.timers = Trie.empty()
+      state.timers = undoTimers(state)
+      state.keepsDone = event.cause === 'cancel' && event.compensate === false
       state.outcome =
         event.cause === 'limit' ? { status: 'failed', error: event.error } : { status: 'cancelled', reason: event.reason ?? null }
       return
     case 'run.decided':
       state.outcome = event.status === 'failed' ? { status: 'failed', error: event.error } : { status: 'succeeded', output: event.output }
+      return
+    case 'run.compensating':
+      state.status = changed('run', state.status, 'compensating')
+      state.timers = undoTimers(state)
       return
     case 'run.succeeded':
       return end(state, { status: 'succeeded', output: event.output })
@@ -85,6 +101,8 @@ export function fold(state: Folding, event: Event): void {
       return barrierFired(state, event)
     case 'barrier.released':
       return barrierReleased(state, event)
+    case 'barrier.undoing':
+      return barrierUndoing(state, event)
     case 'barrier.closed':
       return dropBarrier(state, event.barrier)
     case 'branch.opened':
@@ -114,13 +132,19 @@ export function fold(state: Folding, event: Event): void {
     case 'turn.failed':
       return turnFailed(state, event)
     case 'turn.aborted':
-      state.aborting = state.aborting.delete(attemptId(event.branch, event.turn, event.attempt), state.edit)
-      return
+      return turnAborted(state, event)
     case 'activity.started':
-      return recorded(state, event, { status: 'started', ...(event.reserve !== undefined && { reserve: event.reserve }) })
+      return recorded(state, event, {
+        status: 'started',
+        ...(event.undo !== undefined && { undo: event.undo }),
+        ...(event.reserve !== undefined && { reserve: event.reserve }),
+      })
     case 'activity.completed':
+      if (event.late) return activityLate(state, event)
+      activityDone(state, event)
       return recorded(state, event, { status: 'completed', ...(event.value !== undefined && { value: event.value }), ...usageOf(event) })
     case 'activity.failed':
+      activityDone(state, event)
       return recorded(state, event, { status: 'failed', error: event.error, ...usageOf(event) })
     case 'sleep.started':
       return sleepStarted(state, event)
@@ -132,6 +156,14 @@ export function fold(state: Folding, event: Event): void {
       return askExpired(state, event)
     case 'timer.fired':
       return timerFired(state, event.timer)
+    case 'undo.planned':
+      return undoPlanned(state, event)
+    case 'undo.started':
+      return undoStarted(state, event)
+    case 'undo.completed':
+      return undoCompleted(state, event)
+    case 'undo.failed':
+      return undoFailed(state, event)
   }
 }
 
@@ -155,14 +187,35 @@ function runStarted(state: Folding, event: Of<'run.started'>): void {
     targets: targetsIn(event.shape),
     places: placesIn(event.shape),
     dependents: dependentsOf(event.shape),
+    undoes: event.undoes !== undefined || undoesIn(event.shape),
+    undoOf: event.undoes === undefined ? null : { run: event.undoes.run, nonce: event.undoes.nonce },
   }
+  if (event.undoes !== undefined) takeOver(state, event.undoes.nodes)
   state.gates = gatesOf(event.shape)
   if (timeoutMs !== null) state.timers = state.timers.set(runTimer, { id: runTimer, kind: 'run', due: event.at + timeoutMs }, state.edit)
 }
 
+/** Timers of a run stand for nothing once it is closing, but what is being undone goes on. */
+function undoTimers(state: Folding): State['timers'] {
+  return state.undo.plans.size === 0 ? Trie.empty() : Trie.from([...state.timers.entries()].filter(([, { kind }]) => kind === 'undo'))
+}
+
+function turnAborted(state: Folding, event: Of<'turn.aborted'>): void {
+  const id = attemptId(event.branch, event.turn, event.attempt)
+  abortedEnded(state, event, state.aborting.get(id))
+  state.aborting = state.aborting.delete(id, state.edit)
+}
+
+function activityLate(state: Folding, event: Of<'activity.completed'>): void {
+  const id = attemptId(event.branch, event.turn, event.attempt)
+  const attempt = state.aborting.get(id)
+  if (attempt !== undefined) state.aborting = state.aborting.set(id, lateActivity(state, event, attempt), state.edit)
+}
+
 function runClaimed(state: Folding, { shape }: Of<'run.claimed'>): void {
   if (state.held)
-    for (const branch of state.turns.keys()) state.crashes = state.crashes.set(branch, (state.crashes.get(branch) ?? 0) + 1, state.edit)
+    for (const key of [...state.turns.keys(), ...[...state.undo.running.keys()].map(undoTimer)])
+      state.crashes = state.crashes.set(key, (state.crashes.get(key) ?? 0) + 1, state.edit)
   state.held = true
   if (shape === undefined || state.run === null) return
   state.run = { ...state.run, shape }

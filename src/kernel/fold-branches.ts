@@ -1,6 +1,7 @@
 import type { Action } from './action.js'
 import type { Goes } from './event.js'
 import { closeAsk, dequeue, dropWork, nextTurn, putBranch } from './fold-turns.js'
+import { abortedWork, choseSlots, follow, forkClosed, forkOpened, joinLines, joinSlots, stepDone } from './fold-undo.js'
 import { copyBarrier, copyBranch, type Folding, type Of } from './folding.js'
 import { attemptId, backoffTimer } from './ids.js'
 import { inherited } from './memory.js'
@@ -114,6 +115,7 @@ export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
     putBarrier(state, next)
   }
   state.branchesUsed++
+  follow(state, branch.id, event.parent)
   if (parent !== null) {
     const adopting = copyBranch(parent)
     adopting.children++
@@ -168,6 +170,12 @@ export function rendezvousFired(state: Folding, event: Of<'rendezvous.fired'>): 
   regroup(state, barrier, event.node, () => Trie.empty<true>())
   count(state, barrier, event.node, 1)
   putBarrier(state, barrier)
+  joinLines(
+    state,
+    survivor.id,
+    all.map(({ id }) => id),
+    `${event.node}@${survivor.id}/${survivor.turn}`,
+  )
   const requests = all.flatMap((branch) => branch.requests)
   const merged: Branch = {
     ...survivor,
@@ -195,16 +203,17 @@ function remove(state: Folding, branch: Branch, slotOf: (first: boolean) => Sett
   })
   putBarrier(state, barrier)
   dequeue(state, branch)
+  const attempt = state.turns.get(id)
+  const aborted = attempt === undefined ? null : { ...attempt, ...abortedWork(state, branch) }
   dropWork(state, id)
   if (barrier.kind === 'root' && state.gates.size > 0)
     countAtGates(state, branch.agent, barrier.slots.get(slots[0] ?? 0)?.status === 'arrived')
   if (standing.status === 'asking' && state.asks.has(standing.ask)) closeAsk(state, standing.ask, 'closed')
   if (standing.status === 'backing-off') state.timers = state.timers.delete(backoffTimer(id), state.edit)
-  const attempt = state.turns.get(id)
   state.branches = state.branches.delete(id, state.edit)
-  if (attempt === undefined) return
+  if (aborted === null) return
   state.turns = state.turns.delete(id, state.edit)
-  state.aborting = state.aborting.set(attemptId(id, attempt.turn, attempt.attempt), attempt, state.edit)
+  state.aborting = state.aborting.set(attemptId(id, aborted.turn, aborted.attempt), aborted, state.edit)
 }
 
 function settledSlot(branch: Branch, event: Of<'branch.settled'>, first: boolean): SettledSlot {
@@ -251,6 +260,7 @@ export function gateOpened(state: Folding, event: Of<'gate.opened'>): void {
 
 export function stepCompleted(state: Folding, event: Of<'step.completed'>): void {
   const branch = branchOf(state, event.branch)
+  stepDone(state, branch, event)
   state.turns = state.turns.delete(branch.id, state.edit)
   remove(state, branch, () => ({
     status: 'arrived',
@@ -305,6 +315,7 @@ export function barrierOpened(state: Folding, event: Of<'barrier.opened'>): void
     groups: joins.map(() => null),
     fired: null,
   })
+  forkOpened(state, event)
   const { timeoutMs } = event.join
   const due = clockAt(state, event.at) + (timeoutMs ?? 0)
   if (timeoutMs !== null) state.timers = state.timers.set(event.barrier, { id: event.barrier, kind: 'join', due }, state.edit)
@@ -356,14 +367,16 @@ export function barrierArrived(state: Folding, event: Of<'barrier.arrived'>): vo
 
 export function dropBarrier(state: Folding, id: string): void {
   state.barriers = state.barriers.delete(id, state.edit)
+  forkClosed(state, id)
   state.timers = state.timers.delete(id, state.edit)
 }
 
 export function barrierFired(state: Folding, event: Of<'barrier.fired'>): void {
   const barrier = barrierOf(state, event.barrier)
   const deciding = event.decidedBy ?? null
+  choseSlots(state, barrier.id, deciding)
   if (event.goes === undefined || event.goes === 'step') return dropBarrier(state, barrier.id)
-  if (event.goes !== 'ask') return goOn(state, barrier, event.goes, event.ok, deciding, event.state)
+  if (event.goes !== 'ask' && event.goes !== 'undo') return goOn(state, barrier, event.goes, event.ok, deciding, event.state)
   putBarrier(state, { ...barrier, fired: { ok: event.ok, deciding, byTimeout: event.byTimeout ?? false } })
   state.timers = state.timers.delete(barrier.id, state.edit)
 }
@@ -384,6 +397,7 @@ function goOn(
 ): void {
   dropBarrier(state, barrier.id)
   if (barrier.waiting === null || goes === 'fail') return
+  joinSlots(state, barrier, deciding)
   const { here, outward } = contributions(barrier, deciding)
   const waiting = branchOf(state, barrier.waiting)
   const branch: Branch = {

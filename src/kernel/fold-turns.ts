@@ -1,6 +1,7 @@
 import type { Action } from './action.js'
 import type { Event } from './event.js'
 import { copyBranch, type Folding, type Of } from './folding.js'
+import { abortedWork, childLeft, turnDone, undoDue } from './fold-undo.js'
 import { attemptId, backoffTimer, sleepTimer } from './ids.js'
 import { changed } from './lifecycle.js'
 import { forgetting, remembering } from './memory.js'
@@ -79,6 +80,7 @@ export function turnCompleted(state: Folding, event: Of<'turn.completed'>): void
   const branch = branchOf(state, event.branch)
   const next = copyBranch(branch)
   next.action = event.action
+  turnDone(state, branch, event.action)
   if ('state' in event.action && event.action.state !== undefined) next.state = event.action.state
   next.memory = remembered(state, branch, event.action)
   dropWork(state, branch.id)
@@ -99,7 +101,8 @@ export function turnRejected(state: Folding, event: Of<'turn.rejected'>): void {
 
 export function turnFailed(state: Folding, event: Of<'turn.failed'>): void {
   const branch = branchOf(state, event.branch)
-  const attempt = state.turns.get(branch.id) ?? attemptOf(branch, event)
+  const attempt = { ...(state.turns.get(branch.id) ?? attemptOf(branch, event)), ...(event.timedOut && abortedWork(state, branch)) }
+  if (event.notUndone !== undefined) childLeft(state, branch.id, event.notUndone, event.error)
   if (event.final) dropWork(state, branch.id)
   else keepWork(state, branch.id)
   state.turns = state.turns.delete(branch.id, state.edit)
@@ -115,6 +118,7 @@ export function turnFailed(state: Folding, event: Of<'turn.failed'>): void {
 export function timerFired(state: Folding, id: string): void {
   const timer = state.timers.get(id)
   state.timers = state.timers.delete(id, state.edit)
+  if (timer?.kind === 'undo') undoDue(state, id)
   if (timer?.kind === 'backoff') enqueue(state, branchOf(state, id.slice(0, -backoffTimer('').length)))
 }
 

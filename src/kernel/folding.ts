@@ -45,6 +45,8 @@ export function copyState(state: State): Folding {
     gates: state.gates,
     closing: state.closing,
     outcome: state.outcome,
+    keepsDone: state.keepsDone,
+    undo: state.undo,
   }
 }
 

@@ -86,14 +86,22 @@ export function itemOf(draft: Draft, branch: Branch): { item?: number } {
   return barrierOf(draft.state, branch.scope).each === null ? {} : { item: branch.slots[0] ?? 0 }
 }
 
+function placed(branch: Branch, step: StepShape, failure: Failure): Failure {
+  return Object.freeze({ ...failure, at: { branch: branch.id, step: step.id, ...(branch.turn > 0 && { turn: branch.turn }) } })
+}
+
+/** A step whose child run is only partly undone fails, whatever its `onError` says: that must not be passed over. */
+export function failPartly(draft: Draft, branch: Branch, failure: Failure): void {
+  const step = stepOf(draft, branch)
+  const error = step === null ? failure : placed(branch, step, failure)
+  emit(draft, { type: 'branch.settled', branch: branch.id, status: 'failed', error })
+}
+
 /** A step, or one item of it, has failed for good: what its `onError` makes of it. */
 export function failStep(draft: Draft, id: string, step: StepShape, failure: Failure): void {
   const branch = branchOf(draft.state, id)
   const item = itemOf(draft, branch)
-  const error: Failure = Object.freeze({
-    ...failure,
-    at: { branch: branch.id, step: step.id, ...(branch.turn > 0 && { turn: branch.turn }) },
-  })
+  const error = placed(branch, step, failure)
   // What `onError` offers stands in for an item: a list that could not be made has none.
   const onError = step.hasEach && item.item === undefined ? 'fail' : step.onError
   if (onError === 'skip') return emit(draft, { type: 'step.skipped', branch: id, step: step.id, ...item, cause: error.message, error })

@@ -11,6 +11,7 @@ export const forkBarrier = (branch: string, number: number): string => `${branch
 export const askOf = (branch: string, number: number): string => `${branch}~${number}`
 export const backoffTimer = (branch: string): string => `${branch}/backoff`
 export const sleepTimer = (branch: string, key: string): string => `${branch}/${key}`
+export const undoTimer = (entry: string): string => `${entry}/undo`
 export const attemptId = (branch: string, turn: number, attempt: number): string => `${branch}/${turn}/${attempt}`
 
 /** The timer of the whole run. */

@@ -164,7 +164,8 @@ function checkBarrier(bad: Bad, state: State, barrier: Barrier): void {
   if (barrier.fired !== null && pending > 0) bad(2, `${id} has fired with ${pending} pending`)
   if (barrier.kind === 'fork') {
     const standing = state.branches.get(barrier.waiting ?? '')?.standing
-    const waits = (standing?.status === 'forked' || standing?.status === 'asking') && standing.barrier === id
+    const waits =
+      (standing?.status === 'forked' || standing?.status === 'undoing' || standing?.status === 'asking') && standing.barrier === id
     if (!waits) bad(6, `nobody waits at the fork ${id}`)
   }
 }
@@ -192,6 +193,9 @@ function checkBranch(bad: Bad, state: State, branch: Branch): void {
       return
     case 'gated':
       return
+    case 'undoing':
+      if (!state.undo.plans.has(standing.barrier)) bad(6, `${id} waits for the undoing of ${standing.barrier}, which has no plan`)
+      return
     case 'backing-off':
       if (!state.timers.has(backoffTimer(id))) bad(8, `${id} backs off with no timer`)
       return
@@ -201,13 +205,14 @@ function checkBranch(bad: Bad, state: State, branch: Branch): void {
 function checkRun(bad: Bad, state: State, all: boolean): void {
   const { limits } = shapeOf(state)
   if (all) for (const id of state.turns.keys()) if (!state.branches.has(id)) bad(7, `a turn is owed for ${id}, which is not live`)
-  if (isOver(state) && (state.branches.size > 0 || state.turns.size > 0 || state.aborting.size > 0 || state.barriers.size > 0))
-    bad(7, 'the run is over and something of it is live')
+  const live = state.branches.size + state.turns.size + state.aborting.size + state.barriers.size + state.undo.plans.size
+  if (isOver(state) && live > 0) bad(7, 'the run is over and something of it is live')
   if (state.turnsUsed > limits.maxTurns) bad(8, `${state.turnsUsed} turns of ${limits.maxTurns}`)
   if (state.branchesUsed > limits.maxBranches) bad(8, `${state.branchesUsed} branches of ${limits.maxBranches}`)
   if (limits.concurrency !== null && state.turns.size > limits.concurrency)
     bad(8, `${state.turns.size} turns at once of ${limits.concurrency}`)
-  const waits = state.turns.size + state.aborting.size + state.asks.size + state.timers.size > 0 || state.pausedAt !== null
-  const onlyClock = state.timers.size === 1 && state.timers.has(runTimer) && state.turns.size + state.aborting.size + state.asks.size === 0
+  const working = state.turns.size + state.aborting.size + state.asks.size + state.undo.running.size
+  const waits = working + state.timers.size > 0 || state.pausedAt !== null
+  const onlyClock = state.timers.size === 1 && state.timers.has(runTimer) && working === 0
   if (!isOver(state) && (!waits || (onlyClock && state.pausedAt === null))) bad(8, 'the run is not over and owes nothing: a deadlock')
 }

@@ -21,7 +21,7 @@ export const lifecycle: { readonly [M in Machine]: { readonly [S in States[M]]: 
   run: {
     new: ['running'],
     running: ['compensating', 'succeeded', 'failed', 'cancelled'],
-    compensating: ['failed', 'cancelled'],
+    compensating: ['succeeded', 'failed', 'cancelled'],
     succeeded: [],
     failed: [],
     cancelled: [],

@@ -1,11 +1,13 @@
 import type { Attempt, State, Timer } from './state.js'
 import { Trie } from './trie.js'
+import type { UndoAttempt } from './undo-state.js'
 
 /** Something a worker owes the run. Derived from the state, never decided beside it: recovery is "load, fold, perform what is outstanding". */
 export type Effect =
   | { readonly type: 'turn.perform'; readonly attempt: Attempt }
   | { readonly type: 'turn.abort'; readonly attempt: Attempt }
   | { readonly type: 'timer.wait'; readonly timer: Timer }
+  | { readonly type: 'undo.perform'; readonly undo: UndoAttempt }
 
 /** Everything that is owed. */
 export function outstanding(state: State): Effect[] {
@@ -22,5 +24,7 @@ export function owedSince(before: State | null, after: State): { readonly begun:
   for (const [, attempt] of inOrder) begun.push({ type: 'turn.perform', attempt })
   for (const [, attempt] of aborting.set) begun.push({ type: 'turn.abort', attempt })
   for (const [, timer] of timers.set) begun.push({ type: 'timer.wait', timer })
+  const undos = Trie.changes(before?.undo.running ?? Trie.empty<UndoAttempt>(), after.undo.running)
+  for (const [, undo] of undos.set.sort(([, a], [, b]) => a.seq - b.seq)) begun.push({ type: 'undo.perform', undo })
   return { begun, timersGone: timers.gone }
 }

@@ -28,6 +28,12 @@ export function dependentsOf(shape: Shape): Readonly<Record<string, readonly str
   return dependents
 }
 
+/** Whether anything of a definition can be undone; what its child runs do is known to them alone. */
+export function undoesIn(shape: Shape): boolean {
+  if (shape.kind === 'graph') return shape.steps.some(({ kind, compensates }) => compensates || kind === 'child')
+  return Object.values(shape.agents).some(({ compensates, toolsCompensate }) => compensates === true || toolsCompensate === true)
+}
+
 /**
  * Counts anew what each scope keeps for its rendezvous: who reaches them and who is held there. It follows from where the branches
  * are, so a snapshot need not hold it, and a new version of the definition may change it.
@@ -59,6 +65,7 @@ export function recounted(before: State): State {
           targets: targetsIn(before.run.shape),
           places: placesIn(before.run.shape),
           dependents: dependentsOf(before.run.shape),
+          undoes: before.run.undoOf !== null || undoesIn(before.run.shape),
         }
   return { ...before, run, barriers, reaches: joins.length === 0 ? Trie.empty() : reaches }
 }

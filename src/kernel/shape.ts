@@ -28,6 +28,10 @@ export interface AgentShape {
   readonly timeoutMs: number | null
   /** Given where turns are remembered: with every request anew, for the branch, or with the conversations of a session too. */
   readonly remembers?: 'turn' | 'run' | 'session'
+  /** A turn of it can be undone. */
+  readonly compensates?: true
+  /** So can what its tools do. */
+  readonly toolsCompensate?: true
 }
 
 /** The limits of a run, every default filled in; null is none. */

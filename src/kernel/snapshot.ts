@@ -5,9 +5,10 @@ import { Row } from './row.js'
 import type { Barrier, Branch, SettledSlot, State } from './state.js'
 import { newState } from './state.js'
 import { Trie } from './trie.js'
+import type { Plan, Undo, Waiting } from './undo-state.js'
 
 /** Raised when a state is written differently; a snapshot of another format is not read: the journal is. */
-export const snapshotVersion = '1'
+export const snapshotVersion = '2'
 
 type Entries<V> = readonly (readonly [string, V])[]
 type SavedBarrier = Omit<Barrier, 'slots' | 'reach' | 'approaching' | 'groups'> & {
@@ -18,7 +19,7 @@ const tries = ['branches', 'asks', 'closedAsks', 'timers', 'queue', 'turns', 'ab
 
 /** A state as JSON. What the rendezvous count follows from the rest and is left out. */
 export function saveState(state: State): unknown {
-  const { barriers, reaches: _, edit: __, work, ...rest } = state
+  const { barriers, reaches: _, edit: __, work, undo, ...rest } = state
   const saved: Record<string, unknown> = {
     ...rest,
     run: rest.run === null ? null : { ...rest.run, targets: null, places: null, dependents: null },
@@ -32,7 +33,31 @@ export function saveState(state: State): unknown {
     branch,
     { records: [...records.entries()], earlier: [...earlier.entries()], count },
   ])
+  saved['undo'] = saveUndo(undo)
   return saved
+}
+
+const undoTries = ['nodes', 'frontier', 'forks', 'ready', 'running', 'decided', 'left'] as const
+
+function saveUndo(undo: Undo): unknown {
+  const saved: Record<string, unknown> = { undone: undo.undone }
+  for (const key of undoTries) saved[key] = [...undo[key].entries()]
+  saved['plans'] = [...undo.plans.values()].map((plan) =>
+    plan.status === 'running' ? { ...plan, waits: [...plan.waits.entries()] } : plan,
+  )
+  return saved
+}
+
+type SavedPlan = Omit<Plan, 'waits'> & { readonly waits?: Entries<Waiting> }
+
+function loadUndo(saved: Record<string, unknown>): Undo {
+  const loaded: Record<string, unknown> = { undone: saved['undone'] }
+  for (const key of undoTries) loaded[key] = Trie.from(saved[key] as Entries<never>)
+  const plans = (saved['plans'] as readonly SavedPlan[]).map((plan) =>
+    plan.waits === undefined ? (plan as Plan) : ({ ...plan, waits: Trie.from(plan.waits) } as Plan),
+  )
+  loaded['plans'] = Trie.from(plans.map((plan) => [plan.barrier, plan] as const))
+  return loaded as unknown as Undo
 }
 
 /** The state that was saved: it equals the fold of the journal before it. */
@@ -49,6 +74,7 @@ export function loadState(json: unknown): State {
       ([branch, { records, earlier, count }]) => [branch, { records: Trie.from(records), earlier: Trie.from(earlier), count }],
     ),
   )
+  loaded['undo'] = loadUndo(saved['undo'] as Record<string, unknown>)
   return recounted(loaded as unknown as State)
 }
 

@@ -8,6 +8,8 @@ import type { Reach } from './reach.js'
 import type { Row } from './row.js'
 import type { Shape } from './shape.js'
 import { type Edit, Trie } from './trie.js'
+import type { AbortedWork, Undo } from './undo-state.js'
+import { nothingDone } from './undo-state.js'
 import { nothingSpent, type Reserve, type Spent, type Usage } from './usage.js'
 
 /**
@@ -22,7 +24,7 @@ import { nothingSpent, type Reserve, type Spent, type Usage } from './usage.js'
 export interface State {
   /** The token of who is folding into it: null in every state that anybody else sees. */
   readonly edit: Edit | null
-  readonly status: 'new' | 'running' | 'succeeded' | 'failed' | 'cancelled'
+  readonly status: 'new' | 'running' | 'compensating' | 'succeeded' | 'failed' | 'cancelled'
   readonly run: RunFacts | null
   readonly seq: number
   readonly at: number
@@ -58,6 +60,9 @@ export interface State {
   readonly closing: boolean
   /** How the run will end once nothing of it is still running. */
   readonly outcome: Outcome | null
+  /** It was asked for that nothing be undone. */
+  readonly keepsDone: boolean
+  readonly undo: Undo
 }
 
 /** What stays the same for the whole run. */
@@ -81,6 +86,10 @@ export interface RunFacts {
   readonly places: Readonly<Record<string, number>>
   /** Of a graph: which steps come after which. */
   readonly dependents: Readonly<Record<string, readonly string[]>>
+  /** Whether something of it can be undone. */
+  readonly undoes: boolean
+  /** The run whose work this one undoes. */
+  readonly undoOf: { readonly run: string; readonly nonce: string } | null
 }
 
 /** What one run has added to the conversation of its session: what it was asked, and what it gave. */
@@ -107,6 +116,7 @@ export type Standing =
   | { readonly status: 'ready'; readonly ticket: number | null }
   | { readonly status: 'backing-off' }
   | { readonly status: 'forked'; readonly barrier: string }
+  | { readonly status: 'undoing'; readonly barrier: string }
   | { readonly status: 'asking'; readonly ask: string; readonly barrier: string | null }
   | { readonly status: 'held'; readonly node: string }
   /** A step behind its gate, or an item of an `each` that waits for one before it. */
@@ -231,7 +241,7 @@ export type OpenAsk = {
 /** A timer that is armed; `due` is on the run's clock. */
 export interface Timer {
   readonly id: string
-  readonly kind: 'run' | 'join' | 'ask' | 'backoff' | 'sleep'
+  readonly kind: 'run' | 'join' | 'ask' | 'backoff' | 'sleep' | 'undo'
   readonly due: number
 }
 
@@ -243,6 +253,8 @@ export interface Attempt {
   readonly attempt: number
   readonly at: number
   readonly seq: number
+  /** Of one that is aborted, in a run where things are undone. */
+  readonly undo?: AbortedWork
 }
 
 /**
@@ -267,7 +279,7 @@ export type ActivityRecord = {
   | { readonly status: 'completed'; readonly value?: unknown }
   | { readonly status: 'failed'; readonly error: Failure }
   /** Journaled before it ran: its outcome is not known. */
-  | { readonly status: 'started'; readonly reserve?: Reserve }
+  | { readonly status: 'started'; readonly reserve?: Reserve; readonly undo?: { readonly tool: string; readonly input: unknown } }
   | { readonly status: 'sleeping' }
 )
 
@@ -300,6 +312,8 @@ export const newState: State = Object.freeze({
   gates: Trie.empty<Gate>(),
   closing: false,
   outcome: null,
+  keepsDone: false,
+  undo: nothingDone,
 })
 
 /** The run's own clock at a moment of the wall's: it stands still while the run is paused. */

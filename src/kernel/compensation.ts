@@ -1,0 +1,177 @@
+import { crashesMax } from './crashes.js'
+import type { Refusal } from './command.js'
+import type { Draft } from './draft.js'
+import { emit } from './draft.js'
+import type { Failure } from './failure.js'
+import { entryOf } from './fold-undo.js'
+import { byId, compareIds, rootBarrier, undoTimer } from './ids.js'
+import { reportedSlots } from './reported.js'
+import { backoffMs } from './retry.js'
+import type { RetryShape } from './shape.js'
+import type { Outcome, State } from './state.js'
+import { barrierOf, clockAt, shapeOf } from './state.js'
+import type { Entry, Plan, Then } from './undo-state.js'
+
+/**
+ * Undoing (KERNEL §13).
+ *
+ * 1. A plan is made once, after all attempts and plans under it have ended: so it does not matter which of them failed first.
+ * 2. What it contains of what an order could have left out makes it a choice, and is journaled with it.
+ * 3. Nothing of it depends on the clock: what is independent is undone in parallel, what follows from something before it.
+ */
+
+/** How often an undo is tried, and how long it waits in between. */
+const undoRetry: RetryShape = { attempts: 5, backoffMs: 50, factor: 3, maxBackoffMs: 30_000 }
+
+// ── of a fork ────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Makes the plans that need not wait any more, and lets go on those that waited for one that is over. True if any did. */
+export function undoProgress(draft: Draft, goOn: (barrier: string, then: Then) => void): boolean {
+  if (draft.state.undo.plans.size === 0) return false
+  let progress = false
+  // The innermost first: those further out wait for them.
+  for (const { barrier } of [...draft.state.undo.plans.values()].sort((a, b) => compareIds(b.barrier, a.barrier))) {
+    const plan = draft.state.undo.plans.get(barrier)
+    if (plan?.status === 'waiting' && isQuiet(draft.state, barrier)) planFork(draft, plan)
+    const now = draft.state.undo.plans.get(barrier)
+    if (now?.status !== 'over' || now.then === null) continue
+    goOn(barrier, now.then)
+    progress = true
+  }
+  return progress
+}
+
+/** Nothing under the barrier is aborting or being undone. */
+function isQuiet(state: State, barrier: string): boolean {
+  for (const attempt of state.aborting.values()) if (attempt.undo?.path.some((seat) => seat.barrier === barrier)) return false
+  for (const plan of state.undo.plans.values()) if (plan.under.includes(barrier)) return false
+  return true
+}
+
+/** What was done under the slots that don't count, or, if the join has failed, under all of them. */
+function planFork(draft: Draft, plan: Plan): void {
+  const barrier = barrierOf(draft.state, plan.barrier)
+  const slots = reportedSlots(barrier, barrier.fired?.deciding ?? null)
+  const undone = (slot: number): boolean => {
+    const status = slots[slot]?.status
+    return plan.then?.all === true || status === 'failed' || status === 'cancelled'
+  }
+  const taken = open(draft.state).filter(({ path }) => path.some((seat) => seat.barrier === plan.barrier && undone(seat.slot)))
+  emitPlan(draft, plan.barrier, taken)
+}
+
+/** What no plan has taken yet, by id. */
+function open(state: State): Entry[] {
+  const entries: Entry[] = []
+  for (const { entry } of state.undo.nodes.values()) if (entry?.status === 'done') entries.push(entry)
+  return sorted(entries)
+}
+
+function sorted(entries: readonly Entry[]): Entry[] {
+  return [...entries].sort((a, b) => compareIds(`${a.branch}/${a.turn}`, `${b.branch}/${b.turn}`) || (a.id < b.id ? -1 : 1))
+}
+
+function emitPlan(draft: Draft, barrier: string, taken: readonly Entry[]): void {
+  const ids = (entries: readonly Entry[]): string[] => entries.map(({ id }) => id)
+  const unknown = taken.filter(({ known }) => known === 'unknown')
+  const chosen = taken.filter((entry) => entry.known !== 'returned' || readsCancelled(draft.state, entry))
+  emit(draft, {
+    type: 'undo.planned',
+    barrier,
+    entries: ids(taken.filter(({ known }) => known !== 'unknown')),
+    ...(unknown.length > 0 && { unknown: ids(unknown) }),
+    ...(chosen.length > 0 && { decidedBy: ids(chosen) }),
+  })
+}
+
+/** Whether it was done under a slot that reads cancelled: then another order might not have come so far. */
+function readsCancelled(state: State, { path }: Entry): boolean {
+  return state.closing || path.some(({ barrier, slot }) => state.undo.decided.get(barrier)?.includes(slot) === false)
+}
+
+// ── of the run ───────────────────────────────────────────────────────────────────────────────────────────
+
+/** Begins to undo what the run has done, now that nothing of it runs any more. False if there is nothing to undo. */
+export function compensateRun(draft: Draft, outcome: Outcome): boolean {
+  const taken = open(draft.state)
+  if (taken.length === 0) return false
+  emit(draft, { type: 'run.compensating', cause: causeOf(outcome) })
+  emitPlan(draft, rootBarrier, taken)
+  return true
+}
+
+function causeOf(outcome: Outcome): Failure {
+  if (outcome.status === 'failed') return outcome.error
+  const why = outcome.status === 'cancelled' && outcome.reason !== null ? `: ${outcome.reason}` : ''
+  return { code: 'CANCELLED', message: `the run is taken back${why}`, retryable: false, at: {} }
+}
+
+/** How much of what was to be undone is: all of it, or not; or there was nothing. */
+export function rollbackOf({ undo }: State): {
+  readonly rollback: 'none' | 'complete' | 'partial'
+  readonly notUndone?: readonly string[]
+} {
+  if (undo.left.size === 0) return { rollback: undo.undone > 0 ? 'complete' : 'none' }
+  const left = [...undo.left.entries()].sort(([a, x], [b, y]) => compareIds(x.branch, y.branch) || (a < b ? -1 : 1))
+  return { rollback: 'partial', notUndone: left.map(([id]) => id) }
+}
+
+// ── undos ────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Starts the undos that need not wait any more. */
+export function startUndos(draft: Draft): void {
+  const { undo, pausedAt } = draft.state
+  if (undo.ready.size === 0 || pausedAt !== null) return
+  const { concurrency } = shapeOf(draft.state).limits
+  for (const { id, attempt } of sorted([...undo.ready.keys()].map((ready) => entryOf(draft.state, ready)))) {
+    if (concurrency !== null && draft.state.turns.size + draft.state.undo.running.size >= concurrency) return
+    emit(draft, { type: 'undo.started', of: id, attempt: attempt + 1 })
+  }
+}
+
+interface UndoSpeaker {
+  readonly of: string
+  readonly attempt: number
+  readonly revision: number
+}
+
+/** Why this is not the undo that is owed; null if it is. */
+function notOwed(state: State, { of, attempt, revision }: UndoSpeaker): Refusal | null {
+  const entry = state.undo.nodes.get(of)?.entry ?? null
+  if (entry?.status === 'compensated') return { code: 'ALREADY_COMPENSATED', message: `${of} has been undone already` }
+  const running = state.undo.running.get(of)
+  if (running === undefined || running.attempt !== attempt)
+    return { code: 'STALE_ATTEMPT', message: `attempt ${attempt} at undoing ${of} is not owed` }
+  if (running.revision !== revision)
+    return { code: 'STALE_REVISION', message: `${of} has changed since revision ${revision}: it is at ${running.revision}` }
+  return null
+}
+
+export function undoSucceeded(draft: Draft, speaker: UndoSpeaker): Refusal | null {
+  const refusal = notOwed(draft.state, speaker)
+  if (refusal === null) emit(draft, { type: 'undo.completed', of: speaker.of, attempt: speaker.attempt })
+  return refusal
+}
+
+/** The attempt failed: the next one follows, or it is given up and the others go on. */
+export function undoThrew(draft: Draft, speaker: UndoSpeaker, error: Failure, retryable: boolean): Refusal | null {
+  const refusal = notOwed(draft.state, speaker)
+  if (refusal !== null) return refusal
+  const { of, attempt } = speaker
+  const failures = entryOf(draft.state, of).failures + 1
+  const final = !retryable || failures >= undoRetry.attempts
+  const delay = final ? 0 : backoffMs(undoRetry, failures, `${draft.state.run?.nonce}/${of}/undo/${attempt}`)
+  const retryAt = delay > 0 ? { retryAt: clockAt(draft.state, draft.at) + delay } : {}
+  emit(draft, { type: 'undo.failed', of, attempt, error, final, ...retryAt })
+  return null
+}
+
+/** Undos that kill the process that tries them are given up, like turns. */
+export function giveUpCrashing(draft: Draft): void {
+  for (const { of, attempt, revision } of byId(draft.state.undo.running.values(), ({ of }) => of)) {
+    const crashes = draft.state.crashes.get(undoTimer(of)) ?? 0
+    if (crashes < crashesMax) continue
+    const message = `the process died ${crashes} times while it undid ${of}`
+    undoThrew(draft, { of, attempt, revision }, { code: 'TURN_CRASHED', message, retryable: false, at: {} }, false)
+  }
+}

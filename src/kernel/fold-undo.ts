@@ -1,0 +1,394 @@
+import type { Action } from './action.js'
+import type { Failure } from './failure.js'
+import type { Folding, Of } from './folding.js'
+import { undoTimer } from './ids.js'
+import { changed } from './lifecycle.js'
+import type { Attempt, Barrier, Branch, State } from './state.js'
+import { barrierOf, branchOf, shapeOf } from './state.js'
+import type { AbortedWork, DoneNode, Entry, Plan, Seat, Undo } from './undo-state.js'
+import { cleared, undoOrder } from './undo-order.js'
+
+function change(state: Folding, by: Partial<Undo>): void {
+  state.undo = { ...state.undo, ...by }
+}
+
+/** Whether what is done must be remembered: something of this run can be undone, or a fork waits for what it aborts. */
+export function remembers(state: State): boolean {
+  return state.run?.undoes === true || state.undo.forks.size + state.undo.plans.size > 0
+}
+
+/** The seats of a branch, from its own scope outwards. */
+export function pathOf(state: State, branch: Branch): readonly Seat[] {
+  const path: Seat[] = []
+  for (let at = branch; ; ) {
+    const barrier = barrierOf(state, at.scope)
+    path.push({ barrier: barrier.id, slot: at.slots[0] ?? 0 })
+    if (barrier.waiting === null) return path
+    at = branchOf(state, barrier.waiting)
+  }
+}
+
+/** Whether a turn of this agent, or this step, can be undone as such. */
+export function compensates(state: State, agent: string): boolean {
+  const shape = shapeOf(state)
+  if (shape.kind === 'topology') return shape.agents[agent]?.compensates === true
+  return shape.steps[state.run?.places[agent] ?? 0]?.compensates === true
+}
+
+// ── what was done ────────────────────────────────────────────────────────────────────────────────────────
+
+type Fresh = Omit<Entry, 'status' | 'plan' | 'attempt' | 'failures' | 'revision'>
+
+/** Adds an entry. One that a regular attempt left stands; one of an aborted attempt gives way to it. */
+function add(state: Folding, fresh: Fresh, after: readonly string[]): void {
+  const before = state.undo.nodes.get(fresh.id)
+  if (before?.entry != null && (before.entry.status !== 'done' || fresh.known !== 'returned')) return
+  const entry: Entry = Object.freeze({ ...fresh, status: 'done', plan: null, attempt: 0, failures: 0, revision: 0 })
+  const node: DoneNode = { id: fresh.id, after: before?.after ?? after, entry }
+  change(state, { nodes: state.undo.nodes.set(node.id, node) })
+}
+
+function frontierOf(state: State, branch: string): readonly string[] {
+  const at = state.undo.frontier.get(branch)
+  return at === undefined ? [] : [at]
+}
+
+/** What the branch does next comes because of this. */
+function move(state: Folding, branch: string, to: string): void {
+  change(state, { frontier: state.undo.frontier.set(branch, to) })
+}
+
+const given = <K extends string>(key: K, value: unknown): { readonly [P in K]?: unknown } =>
+  (value === undefined ? {} : { [key]: value }) as { readonly [P in K]?: unknown }
+
+/** A turn has returned an action. Called before its activities are dropped. */
+export function turnDone(state: Folding, branch: Branch, action: Action): void {
+  if (state.run?.undoes !== true || action.type === 'fail') return
+  if (shapeOf(state).kind !== 'topology' || !compensates(state, branch.agent)) return
+  const id = `${branch.id}/${branch.turn}`
+  const common = { branch: branch.id, agent: branch.agent, turn: branch.turn, path: pathOf(state, branch), known: 'returned' } as const
+  add(
+    state,
+    {
+      id,
+      what: 'turn',
+      ...common,
+      ...given('input', branch.requests[0]?.value),
+      ...given('output', sent(action)),
+      ...activitiesOf(state, branch.id),
+    },
+    frontierOf(state, branch.id),
+  )
+  move(state, branch.id, id)
+}
+
+/** What an action gives to somebody else. */
+function sent(action: Action): unknown {
+  switch (action.type) {
+    case 'invoke':
+      return action.request
+    case 'reply':
+      return action.value
+    case 'finish':
+      return action.output
+    case 'ask':
+      return action.question
+    case 'fork':
+      return action.calls
+    case 'fail':
+      return undefined
+  }
+}
+
+function activitiesOf(state: State, branch: string): { activities?: Readonly<Record<string, unknown>> } {
+  const work = state.work.get(branch)
+  if (work === undefined) return {}
+  const activities: Record<string, unknown> = Object.create(null)
+  for (const record of work.records.values()) if (record.status === 'completed') activities[record.key] = record.value
+  return { activities: Object.freeze(activities) }
+}
+
+/** The activity of a tool that can be undone has completed, or nobody knows. */
+export function activityDone(state: Folding, event: Of<'activity.completed' | 'activity.failed'>): void {
+  if (state.run?.undoes !== true) return
+  const branch = state.branches.get(event.branch)
+  const record = state.work.get(event.branch)?.records.get(event.key)
+  if (branch === undefined || record?.status !== 'started' || record.undo === undefined) return
+  const known = event.type === 'activity.completed' ? 'returned' : 'unknown'
+  if (known === 'unknown' && (event as Of<'activity.failed'>).error.code !== 'ACTIVITY_OUTCOME_UNKNOWN') return
+  const id = activityId(branch, event.key)
+  const { tool, input } = record.undo
+  const common = { branch: branch.id, agent: branch.agent, turn: branch.turn, path: pathOf(state, branch), known } as const
+  const output = event.type === 'activity.completed' ? given('output', event.value) : {}
+  add(state, { id, what: 'activity', ...common, tool, key: event.key, input, ...output }, frontierOf(state, branch.id))
+  move(state, branch.id, id)
+}
+
+/** After a rejection the keys of a turn are others. */
+function activityId({ id, turn, rejections }: Branch, key: string): string {
+  return `${id}/${turn}${rejections > 0 ? `!${rejections}` : ''}/${key}`
+}
+
+/** A step, or one item of it, has returned. Called before its branch is removed. */
+export function stepDone(state: Folding, branch: Branch, event: Of<'step.completed'>): void {
+  if (state.run?.undoes !== true || event.fallback === true) return
+  const { item } = itemOf(state, branch)
+  const ofList = shapeOf(state).kind === 'graph' && barrierOf(state, branch.scope).each === null && branch.action?.type === 'fork'
+  if (ofList) return
+  const common = { branch: branch.id, agent: branch.agent, turn: branch.turn, path: pathOf(state, branch), known: 'returned' } as const
+  const facts = { ...given('input', state.run.input), ...given('item', item), ...given('output', event.output) }
+  if (event.child !== undefined) add(state, { id: event.child, what: 'child', ...common, key: event.child }, [])
+  if (compensates(state, branch.agent))
+    add(state, { id: stepId(event), what: 'step', ...common, ...facts, ...activitiesOf(state, branch.id) }, afterChild(event.child))
+}
+
+const stepId = ({ step, item }: { readonly step: string; readonly item?: number }): string =>
+  item === undefined ? step : `${step}:${item}`
+const afterChild = (child: string | undefined): readonly string[] => (child === undefined ? [] : [child])
+
+function itemOf(state: State, branch: Branch): { readonly item?: unknown } {
+  const barrier = barrierOf(state, branch.scope)
+  return barrier.each === null ? {} : { item: barrier.calls[branch.slots[0] ?? 0]?.request }
+}
+
+// ── what aborted attempts may have done ──────────────────────────────────────────────────────────────────
+
+/** What must be known of an attempt that is aborted, to tell what it did once it has ended. Called while its branch is there. */
+export function abortedWork(state: State, branch: Branch): { undo?: AbortedWork } {
+  if (!remembers(state)) return {}
+  const open: { id: string; key: string; tool: string; input: unknown }[] = []
+  for (const record of state.work.get(branch.id)?.records.values() ?? [])
+    if (record.status === 'started' && record.undo !== undefined)
+      open.push({ id: activityId(branch, record.key), key: record.key, tool: record.undo.tool, input: record.undo.input })
+  const input = shapeOf(state).kind === 'graph' ? state.run?.input : branch.requests[0]?.value
+  return {
+    undo: {
+      path: pathOf(state, branch),
+      after: state.undo.frontier.get(branch.id) ?? null,
+      ...given('input', input),
+      ...itemOf(state, branch),
+      open,
+    },
+  }
+}
+
+/** An aborted attempt has ended, and its body had returned all the same; or it was fenced off, and nobody knows. */
+export function abortedEnded(state: Folding, event: Of<'turn.aborted'>, attempt: Attempt | undefined): void {
+  const work = attempt?.undo
+  if (attempt === undefined || work === undefined || state.run?.undoes !== true) return
+  const after = work.after === null ? [] : [work.after]
+  const common = { branch: attempt.branch, agent: attempt.agent, turn: attempt.turn, path: work.path } as const
+  const fenced = event.how === 'fenced'
+  if (fenced)
+    for (const { id, key, tool, input } of work.open)
+      add(state, { id, what: 'activity', ...common, known: 'unknown', tool, key, input }, after)
+  if (event.done === undefined && !fenced) return
+  const known = event.done === undefined ? 'unknown' : 'late'
+  const facts = { ...given('input', work.input), ...given('item', work.item), ...given('output', event.done?.output) }
+  const child = event.done?.child
+  if (child !== undefined) add(state, { id: child, what: 'child', ...common, known, key: child }, [])
+  if (!compensates(state, attempt.agent)) return
+  if (shapeOf(state).kind === 'topology')
+    return add(state, { id: `${attempt.branch}/${attempt.turn}`, what: 'turn', ...common, known, ...facts }, after)
+  const slot = work.path.length > 1 ? { item: work.path[0]?.slot ?? 0 } : {}
+  add(state, { id: stepId({ step: attempt.agent, ...slot }), what: 'step', ...common, known, ...facts }, afterChild(child))
+}
+
+/** An activity of an aborted attempt has completed after all. */
+export function lateActivity(state: Folding, event: Of<'activity.completed'>, attempt: Attempt): Attempt {
+  const work = attempt.undo
+  const open = work?.open.find(({ key }) => key === event.key)
+  if (work === undefined || open === undefined) return attempt
+  const { id, key, tool, input } = open
+  const common = { branch: attempt.branch, agent: attempt.agent, turn: attempt.turn, path: work.path, known: 'late' } as const
+  add(
+    state,
+    { id, what: 'activity', ...common, tool, key, input, ...given('output', event.value) },
+    work.after === null ? [] : [work.after],
+  )
+  return { ...attempt, undo: { ...work, after: id, open: work.open.filter((other) => other !== open) } }
+}
+
+// ── how lines of work part and join ──────────────────────────────────────────────────────────────────────
+
+export function follow(state: Folding, child: string, parent: string | null): void {
+  const at = parent === null ? undefined : state.undo.frontier.get(parent)
+  if (at !== undefined) move(state, child, at)
+}
+
+/** The branch goes on because of all of these, each of which began where it stands. */
+export function joinLines(state: Folding, branch: string, others: readonly string[], id: string): void {
+  if (state.run?.undoes !== true) return
+  const own = state.undo.frontier.get(branch)
+  const ends = new Set(others.flatMap((other) => frontierOf(state, other)))
+  if (own !== undefined) ends.delete(own)
+  const [only] = ends
+  if (only === undefined) return
+  if (ends.size === 1) return move(state, branch, only)
+  change(state, { nodes: state.undo.nodes.set(id, { id, after: [...ends], entry: null }) })
+  move(state, branch, id)
+}
+
+/** At a join: the lines of the slots that delivered and count. */
+export function joinSlots(state: Folding, barrier: Barrier, deciding: readonly number[] | null): void {
+  if (barrier.waiting === null || state.run?.undoes !== true) return
+  const counted = deciding === null ? null : new Set(deciding)
+  const ends: string[] = []
+  for (const [index, slot] of barrier.slots.entries()) {
+    const counts = counted === null || counted.has(index)
+    if (counts && slot.first && slot.branch !== null && (slot.status === 'arrived' || slot.status === 'escaped')) ends.push(slot.branch)
+  }
+  joinLines(state, barrier.waiting, ends, barrier.id)
+}
+
+/** Which slots count is kept, because what was done under the others depends on when the choice fell. */
+export function choseSlots(state: Folding, barrier: string, deciding: readonly number[] | null): void {
+  if (deciding !== null && state.run?.undoes === true) change(state, { decided: state.undo.decided.set(barrier, deciding) })
+}
+
+// ── plans ────────────────────────────────────────────────────────────────────────────────────────────────
+
+export function forkOpened(state: Folding, event: Of<'barrier.opened'>): void {
+  if (event.compensate === true) change(state, { forks: state.undo.forks.set(event.barrier, true) })
+}
+
+/** The barrier is gone. A plan of it that has begun runs to its end, with nobody waiting for it. */
+export function forkClosed(state: Folding, barrier: string): void {
+  const { forks, plans } = state.undo
+  if (!forks.has(barrier)) return
+  const plan = plans.get(barrier)
+  const kept = plan?.status === 'running' ? plans.set(barrier, { ...plan, then: null }) : plans.delete(barrier)
+  change(state, { forks: forks.delete(barrier), plans: kept })
+}
+
+export function barrierUndoing(state: Folding, event: Of<'barrier.undoing'>): void {
+  const { waiting } = barrierOf(state, event.barrier)
+  if (waiting === null) return
+  const branch = branchOf(state, waiting)
+  const { goes, all, state: merged, error } = event
+  const then = { goes, all, ...(merged !== undefined && { state: merged }), ...(error !== undefined && { error }) }
+  const under = pathOf(state, branch).map((seat) => seat.barrier)
+  const plan: Plan = { barrier: event.barrier, under, then, status: 'waiting' }
+  change(state, { plans: state.undo.plans.set(event.barrier, plan) })
+  state.branches = state.branches.set(branch.id, { ...branch, standing: { status: 'undoing', barrier: event.barrier } }, state.edit)
+}
+
+function put(state: Folding, entry: Entry): void {
+  const node = state.undo.nodes.get(entry.id)
+  if (node !== undefined) change(state, { nodes: state.undo.nodes.set(entry.id, { ...node, entry: Object.freeze(entry) }) })
+}
+
+/** The next status of an entry that a plan has taken. */
+function step<S extends 'compensating' | 'compensated' | 'failed'>({ status }: Entry, to: S): S {
+  return changed('undo', status === 'done' ? 'pending' : status, to)
+}
+
+/** An entry that must be there. */
+export function entryOf(state: State, id: string): Entry {
+  const entry = state.undo.nodes.get(id)?.entry
+  if (entry == null) throw new Error(`there is no entry ${id}`)
+  return entry
+}
+
+export function undoPlanned(state: Folding, event: Of<'undo.planned'>): void {
+  const { barrier, entries, unknown = [] } = event
+  for (const id of entries) put(state, { ...entryOf(state, id), status: 'pending', plan: barrier, revision: 1 })
+  for (const id of unknown) {
+    const entry = entryOf(state, id)
+    put(state, { ...entry, status: 'failed', plan: barrier, revision: 1 })
+    leave(state, id, entry.branch, unknownOutcome(id))
+  }
+  const order = undoOrder(state, new Set(entries))
+  const before = state.undo.plans.get(barrier)
+  const { under = [], then = null } = before ?? {}
+  const running = { barrier, under, then, status: 'running', open: entries.length, waits: order.waits } as const
+  change(state, { plans: settledPlan(state.undo.plans, running) })
+  makeReady(state, order.ready)
+}
+
+/** A plan with nothing left is over; if nobody waits for it, it is gone. */
+function settledPlan(plans: Undo['plans'], plan: Extract<Plan, { status: 'running' }>): Undo['plans'] {
+  const { barrier, under, then } = plan
+  if (plan.open > 0) return plans.set(barrier, plan)
+  return then === null ? plans.delete(barrier) : plans.set(barrier, { barrier, under, then, status: 'over' })
+}
+
+function makeReady(state: Folding, ids: readonly string[]): void {
+  let { ready } = state.undo
+  for (const id of ids) ready = ready.set(id, true)
+  change(state, { ready })
+}
+
+function leave(state: Folding, id: string, branch: string, error: Failure): void {
+  change(state, { left: state.undo.left.set(id, { branch, error }) })
+}
+
+function unknownOutcome(id: string): Failure {
+  return {
+    code: 'ACTIVITY_OUTCOME_UNKNOWN',
+    message: `nobody knows whether ${id} was done, so it was not undone`,
+    retryable: false,
+    at: {},
+  }
+}
+
+/** What a child run could not undo is not undone here either. */
+export function childLeft(state: Folding, branch: string, left: readonly string[], error: Failure): void {
+  for (const id of left) leave(state, id, branch, error)
+}
+
+export function undoStarted(state: Folding, { of, attempt, at, seq }: Of<'undo.started'>): void {
+  const entry = entryOf(state, of)
+  const revision = entry.revision + 1
+  put(state, { ...entry, status: step(entry, 'compensating'), attempt, revision })
+  change(state, { ready: state.undo.ready.delete(of), running: state.undo.running.set(of, { of, attempt, revision, at, seq }) })
+}
+
+export function undoCompleted(state: Folding, { of }: Of<'undo.completed'>): void {
+  const entry = entryOf(state, of)
+  put(state, { ...entry, status: step(entry, 'compensated'), revision: entry.revision + 1 })
+  change(state, { undone: state.undo.undone + 1 })
+  settled(state, entry)
+}
+
+export function undoFailed(state: Folding, { of, error, final, retryAt }: Of<'undo.failed'>): void {
+  const entry = entryOf(state, of)
+  const revision = entry.revision + 1
+  const failures = entry.failures + 1
+  if (final) {
+    put(state, { ...entry, status: step(entry, 'failed'), failures, revision })
+    leave(state, of, entry.branch, error)
+    return settled(state, entry)
+  }
+  put(state, { ...entry, failures, revision })
+  stop(state, of)
+  if (retryAt === undefined) return makeReady(state, [of])
+  const id = undoTimer(of)
+  state.timers = state.timers.set(id, { id, kind: 'undo', due: retryAt }, state.edit)
+}
+
+function stop(state: Folding, of: string): void {
+  change(state, { running: state.undo.running.delete(of) })
+  state.crashes = state.crashes.delete(undoTimer(of), state.edit)
+}
+
+function settled(state: Folding, { id, plan: barrier }: Entry): void {
+  stop(state, id)
+  const plan = state.undo.plans.get(barrier ?? '')
+  if (plan?.status !== 'running') return
+  const { waits, ready } = cleared(plan.waits, id)
+  change(state, { plans: settledPlan(state.undo.plans, { ...plan, waits, open: plan.open - 1 }) })
+  makeReady(state, ready)
+}
+
+/** The time of a retry has come. */
+export function undoDue(state: Folding, timer: string): void {
+  makeReady(state, [timer.slice(0, -undoTimer('').length)])
+}
+
+/** A run that only undoes what another has done begins with what that one left. */
+export function takeOver(state: Folding, nodes: readonly DoneNode[]): void {
+  let all = state.undo.nodes
+  for (const node of nodes) all = all.set(node.id, node)
+  change(state, { nodes: all })
+}
