@@ -104,6 +104,8 @@ export function checkAgent(name: string, spec: AgentSpec): CheckedAgent {
     maxRejections: rest.maxRejections ?? 2,
     retry: retryShape(rest.retry),
     timeoutMs: rest.timeoutMs ?? null,
+    ...(rest.compensate !== undefined && { compensates: true }),
+    ...(Object.values(rest.tools ?? {}).some((tool) => toolDefinitionOf(tool)?.compensate !== undefined) && { toolsCompensate: true }),
   }
   return { code: Object.freeze(code), shape, problems }
 }

@@ -113,7 +113,8 @@ class Checker {
     if ('problem' in join) return { problem: `the join is no JSON at ${join.path}: ${join.problem}` }
     const unknown = joinShapeProblem(join.value)
     if (unknown !== null) return { problem: unknown }
-    if (fork['compensate'] === true) return { problem: 'a fork with `compensate: true` is not available in this version' }
+    const { compensate } = fork
+    if (compensate !== undefined && typeof compensate !== 'boolean') return { problem: 'the compensate of a fork is true or false' }
     const calls: { readonly to: string; readonly request?: unknown }[] = []
     for (const [index, call] of (fork['calls'] as readonly unknown[]).entries()) {
       const to = typeof call === 'object' && call !== null ? (call as { to?: unknown }).to : undefined
@@ -126,6 +127,7 @@ class Checker {
       type: 'fork' as const,
       calls: Object.freeze(calls),
       ...(join.value !== undefined && { join: join.value as Join }),
+      ...(compensate === true && { compensate }),
       ...carry,
     }
     return { action: Object.freeze(made) }

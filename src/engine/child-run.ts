@@ -1,7 +1,9 @@
 import type { Definition } from '../define/definition.js'
 import { TuttiError } from '../define/tutti-error.js'
 import { attemptId } from '../kernel/ids.js'
+import type { Failure } from '../kernel/failure.js'
 import type { Attempt, State } from '../kernel/state.js'
+import type { DoneNode } from '../kernel/undo-state.js'
 import { barrierOf, branchOf, isOver, shapeOf } from '../kernel/state.js'
 import type { Engine } from './engine.js'
 import { CodedFailure } from '../define/failure-of.js'
@@ -26,7 +28,7 @@ export async function childRun(
   input: unknown,
   signal: AbortSignal,
   isPaused: () => boolean,
-): Promise<unknown> {
+): Promise<ChildDone> {
   const { run } = state
   if (run === null) throw new Error('the run has not started')
   const id = childRunId(state, attempt)
@@ -55,10 +57,11 @@ export async function childRun(
   }
   // It was paused while its child was being started.
   if (isPaused()) await engine.submit(id, { type: 'run.pause', by: `the run ${run.id}` })
-  return ended(engine, run.id, id, signal)
+  return outputOf(id, await ended(engine, run.id, id, signal))
 }
 
-async function ended(engine: Engine, parent: string, id: string, signal: AbortSignal): Promise<unknown> {
+/** The state of a child run that is over. An abort cancels it. */
+async function ended(engine: Engine, parent: string, id: string, signal: AbortSignal): Promise<State> {
   let letGo: (reason: unknown) => void = () => {}
   const left = new Promise<never>((_, reject) => {
     letGo = reject
@@ -77,7 +80,7 @@ async function ended(engine: Engine, parent: string, id: string, signal: AbortSi
       try {
         const state = (await engine.current(id))?.state
         if (state === undefined) throw new Error(`the child run ${id} is gone`)
-        if (isOver(state)) return outputOf(id, state)
+        if (isOver(state)) return state
         await Promise.race([changed.wait, left])
       } finally {
         changed.stop()
@@ -88,18 +91,81 @@ async function ended(engine: Engine, parent: string, id: string, signal: AbortSi
   }
 }
 
-function outputOf(id: string, state: State): unknown {
-  const { outcome } = state
-  if (outcome?.status === 'succeeded') return outcome.output
+/** What a child run came to; `child` is its id, if it has done something that can be undone. */
+export interface ChildDone {
+  readonly output: unknown
+  readonly child?: string
+}
+
+/** A child run has failed and could not undo all that it had done. */
+class NotUndone extends CodedFailure {
+  readonly notUndone: readonly string[]
+  constructor(failure: Failure, notUndone: readonly string[]) {
+    super(failure)
+    this.notUndone = notUndone
+  }
+}
+
+/** What a child run left undone, if this is thrown by one. */
+export function notUndoneBy(thrown: unknown): { notUndone?: readonly string[] } {
+  return thrown instanceof NotUndone ? { notUndone: thrown.notUndone } : {}
+}
+
+function outputOf(id: string, state: State): ChildDone {
+  const { outcome, undo } = state
+  if (outcome?.status === 'succeeded') return { output: outcome.output, ...(toUndo(state).length > 0 && { child: id }) }
   const cause =
     outcome?.status === 'failed'
       ? outcome.error
       : { code: 'CANCELLED' as const, message: outcome?.reason ?? 'it was cancelled', retryable: false, at: {} }
-  throw new CodedFailure({
+  const failure: Failure = {
     code: 'CHILD_FAILED',
     message: `the child run ${id} ${outcome?.status ?? 'failed'}: ${cause.message}`,
     retryable: cause.retryable,
     at: {},
     cause,
-  })
+  }
+  if (undo.left.size === 0) throw new CodedFailure(failure)
+  throw new NotUndone(
+    failure,
+    [...undo.left.keys()].map((entry) => `${id}/${entry}`),
+  )
+}
+
+/** What a run has done and nobody has undone yet, with what joins it. */
+function toUndo({ undo }: State): readonly DoneNode[] {
+  const nodes = [...undo.nodes.values()].filter(({ entry }) => entry === null || entry.status === 'done')
+  return nodes.some(({ entry }) => entry !== null) ? nodes : []
+}
+
+/** Undoes what a child run has done: a run of its own, from the child's journal, which whoever tries this again finds there. */
+export async function undoChildRun(engine: Engine, parent: State, child: string, signal: AbortSignal): Promise<void> {
+  const id = `${child}:undo`
+  const state = (await engine.current(child))?.state
+  const run = state?.run ?? null
+  const definition = run === null ? null : engine.definition(run.shape.name)
+  if (state === undefined || run === null || parent.run === null || definition === null)
+    throw new CodedFailure({
+      code: 'CHILD_FAILED',
+      message: `the child run ${child} is gone, or its definition is`,
+      retryable: false,
+      at: {},
+    })
+  const { nonce, shape, tags, undoOf, parent: above } = run
+  const undoes = { run: undoOf?.run ?? child, nonce: undoOf?.nonce ?? nonce, nodes: toUndo(state) }
+  const command = {
+    type: 'run.start',
+    runId: id,
+    nonce: `${nonce}-undo`,
+    shape,
+    tags,
+    undoes,
+    ...(above !== null && { parent: above }),
+  } as const
+  const { refusal } = await engine.create(id, definition, command)
+  if (refusal !== undefined && refusal.code !== 'RUN_EXISTS') throw new Error(refusal.message)
+  const over = await ended(engine, parent.run.id, id, signal)
+  if (over.undo.left.size === 0) return
+  const left = [...over.undo.left.keys()].join(', ')
+  throw new CodedFailure({ code: 'CHILD_FAILED', message: `${id} could not undo ${left}`, retryable: false, at: {} })
 }

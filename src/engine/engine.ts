@@ -11,7 +11,7 @@ import { owedSince } from '../kernel/outstanding.js'
 import type { Attempt, State, Timer } from '../kernel/state.js'
 import { isOver, newState } from '../kernel/state.js'
 import { Alarms } from './alarms.js'
-import { childRun, childRunId } from './child-run.js'
+import { type ChildDone, childRun, childRunId, undoChildRun } from './child-run.js'
 import { decodeEvents, decodeSnapshot } from './codec.js'
 import type { Delta } from '../inspect/events.js'
 import { Execution } from './execution.js'
@@ -24,6 +24,8 @@ import type { Seam } from './seam.js'
 import { laterOf } from './seam.js'
 import type { Executable, Put, RunRow, Store } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
+import type { UndoAttempt } from '../kernel/undo-state.js'
+import { UndoExecution } from './undo-execution.js'
 import { Worker } from './worker.js'
 
 export interface EngineOptions {
@@ -216,6 +218,9 @@ export class Engine {
         case 'timer.wait':
           this.#await(entry, effect.timer)
           break
+        case 'undo.perform':
+          if (before !== null || state.pausedAt === null) this.#undo(entry, effect.undo)
+          break
       }
     }
     if (before !== null && (before.pausedAt === null) !== (state.pausedAt === null)) this.#pausedOrResumed(entry)
@@ -229,6 +234,47 @@ export class Engine {
       void this.submit(child, { type: entry.state.pausedAt === null ? 'run.resume' : 'run.pause', by }).catch(() => {})
     if (entry.state.pausedAt !== null) return
     for (const attempt of entry.state.turns.values()) this.#dispatch(entry, attempt)
+    for (const undo of entry.state.undo.running.values()) this.#undo(entry, undo)
+  }
+
+  #undo(entry: RunEntry, undo: UndoAttempt): void {
+    const { definition } = entry
+    if (definition === null || this.#closed || entry.undos.has(undo.of)) return
+    const execution = new UndoExecution(
+      {
+        clock: this.options.clock,
+        alarms: this.#alarms,
+        definition,
+        submit: (command) => this.#say(entry, command),
+        mayStart: () => this.#stillOwns(entry),
+        graceMs: this.options.graceMs,
+        resources: () => (entry.resources ??= runResources(this.options.resources, entry.state)),
+        emit: (branch, agent, data) => this.#emit(entry, branch, agent, data),
+        undoChild: (run, signal) => this.#undoChild(entry, run, signal),
+      },
+      entry.state,
+      undo,
+    )
+    entry.undos.set(undo.of, execution)
+    const run = (leave: () => void): void =>
+      void execution.run().finally(() => {
+        if (entry.undos.get(undo.of) === execution) entry.undos.delete(undo.of)
+        leave()
+        if (isOver(entry.state)) this.#forget(entry)
+        else if (!this.#closed) this.#keepOrLetGo(entry)
+      })
+    if (execution.waits) return run(() => {})
+    execution.unwait = this.#gate.enter('an undo', () => run(() => this.#gate.leave('an undo')))
+  }
+
+  async #undoChild(entry: RunEntry, child: string, signal: AbortSignal): Promise<void> {
+    const id = `${child}:undo`
+    entry.children.add(id)
+    try {
+      await undoChildRun(this, entry.state, child, signal)
+    } finally {
+      entry.children.delete(id)
+    }
   }
 
   #dispatch(entry: RunEntry, attempt: Attempt): void {
@@ -282,7 +328,7 @@ export class Engine {
   }
 
   /** A child run is paused and resumed with the run that it belongs to. */
-  async #child(entry: RunEntry, attempt: Attempt, definition: Definition, input: unknown, signal: AbortSignal): Promise<unknown> {
+  async #child(entry: RunEntry, attempt: Attempt, definition: Definition, input: unknown, signal: AbortSignal): Promise<ChildDone> {
     const id = childRunId(entry.state, attempt)
     entry.children.add(id)
     try {
@@ -353,6 +399,8 @@ export class Engine {
       execution.fence('another worker owns the run')
     }
     entry.executions.clear()
+    for (const undo of entry.undos.values()) undo.fence('another worker owns the run')
+    entry.undos.clear()
     this.#dispose(entry)
   }
 
@@ -440,8 +488,9 @@ export class Engine {
   /** Runs that only wait are let go from memory when there are many: a timer, a person or a resume brings them back. */
   #keepOrLetGo(entry: RunEntry): void {
     if (entry.owner === null) return
-    const { turns, aborting } = entry.state
-    if (turns.size > 0 || aborting.size > 0 || entry.executions.size > 0 || entry.queue.length > 0) {
+    const { turns, aborting, undo } = entry.state
+    const busy = turns.size + aborting.size + undo.running.size + entry.executions.size + entry.undos.size
+    if (busy > 0 || entry.queue.length > 0) {
       this.#waiting.delete(entry)
       return
     }
@@ -463,7 +512,7 @@ export class Engine {
   /** The run is over, and nothing of it runs any more. */
   #forget(entry: RunEntry): void {
     this.#waiting.delete(entry)
-    if (entry.executions.size > 0 || entry.queue.length > 0) return
+    if (entry.executions.size > 0 || entry.undos.size > 0 || entry.queue.length > 0) return
     for (const off of entry.alarms.values()) off()
     entry.alarms.clear()
     // Whoever asks for it next finds it at hand; it goes when there is no room.
@@ -580,7 +629,8 @@ export class Engine {
     this.#closed = true
     this.#unsubscribe()
     const owned = [...this.#entries.values()].filter((entry) => entry.owner !== null)
-    await Promise.all(owned.flatMap((entry) => [...entry.executions.values()].map((execution) => execution.leave('the engine is closed'))))
+    const running = owned.flatMap((entry) => [...entry.executions.values(), ...entry.undos.values()])
+    await Promise.all(running.map((execution) => execution.leave('the engine is closed')))
     await Promise.allSettled(
       owned
         .filter(({ state, broken }) => !isOver(state) && broken === null)

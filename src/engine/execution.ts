@@ -5,13 +5,17 @@ import type { ActivityContext, Work } from '../define/work.js'
 import type { Command, Refusal } from '../kernel/command.js'
 import type { Failure } from '../kernel/failure.js'
 import { toJson } from '../kernel/json.js'
+import type { LateWork } from '../kernel/event.js'
+import { sent } from '../kernel/fold-undo.js'
 import { seededUnit } from '../kernel/retry.js'
 import type { ActivityRecord, Attempt, Branch, State } from '../kernel/state.js'
 import { branchOf, shapeOf } from '../kernel/state.js'
 import { verifyAction } from './action-check.js'
 import { Activities } from './activities.js'
 import type { Alarms } from './alarms.js'
-import { CodedFailure, failureOf } from '../define/failure-of.js'
+import { failureOf } from '../define/failure-of.js'
+import { type ChildDone, notUndoneBy } from './child-run.js'
+import { useOf } from './run-resources.js'
 import type { Seam } from './seam.js'
 import { stepCommand } from './step-body.js'
 import { act, turnView } from './turn-view.js'
@@ -37,7 +41,7 @@ export interface ExecutionPort {
   /** What an answer to this branch must be; undefined: nothing of its own. */
   keepAskSchema(branch: string, schema: Schema | undefined): void
   /** Runs a definition as a child of this attempt. */
-  child(attempt: Attempt, definition: Definition, input: unknown, signal: AbortSignal): Promise<unknown>
+  child(attempt: Attempt, definition: Definition, input: unknown, signal: AbortSignal): Promise<ChildDone>
 }
 
 /**
@@ -128,7 +132,22 @@ export class Execution {
       const { refusal } = await this.#port.submit(command)
       if (refusal === undefined) return
     }
-    await this.#port.submit({ type: 'turn.settle', ...this.attempt, how: 'ended' })
+    await this.#port.submit({ type: 'turn.settle', ...this.attempt, how: 'ended', ...this.#lateWork(command) })
+  }
+
+  /** What the body came to is used for nothing, but if it can be undone, it is. */
+  #lateWork(command: Command): { done?: LateWork; notUndone?: readonly string[] } {
+    if (this.#state.run?.undoes !== true) return {}
+    switch (command.type) {
+      case 'turn.complete':
+        return command.action.type === 'fail' ? {} : { done: { output: sent(command.action) } }
+      case 'step.complete':
+        return { done: { output: command.output, ...(command.child !== undefined && { child: command.child }) } }
+      case 'turn.fail':
+        return command.notUndone === undefined ? {} : { notUndone: command.notUndone }
+      default:
+        return {}
+    }
   }
 
   /** A record of this turn is durable. */
@@ -185,7 +204,7 @@ export class Execution {
     this.#over = true
     await this.#used?.end().catch(() => {})
     const error = failureOf(thrown, this.#port.definition.kind === 'topology' ? 'AGENT_FAILED' : 'STEP_FAILED')
-    return { type: 'turn.fail', ...this.attempt, error, retryable: this.#mayRetry(error) }
+    return { type: 'turn.fail', ...this.attempt, error, retryable: this.#mayRetry(error), ...notUndoneBy(thrown) }
   }
 
   #mayRetry(error: Failure): boolean {
@@ -253,14 +272,7 @@ export class Execution {
   }
 
   #use<T>(resource: Resource<T>): T {
-    if (!this.#resources.has(resource.name))
-      throw new CodedFailure({
-        code: 'RESOURCE_MISSING',
-        message: `there is no resource '${resource.name}': give it with open({ resources: [resource.of(…)] })`,
-        retryable: false,
-        at: {},
-      })
-    return this.#port.lend(resource.name, this.#resources.get(resource.name)) as T
+    return useOf(this.#resources, resource)
   }
 
   #work(): WorkParts {

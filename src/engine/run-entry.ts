@@ -6,6 +6,7 @@ import type { State } from '../kernel/state.js'
 import { newState } from '../kernel/state.js'
 import type { Execution } from './execution.js'
 import type { Put } from './store.js'
+import type { UndoExecution } from './undo-execution.js'
 
 /** What became of a command. */
 export type Outcome = { readonly events: readonly Event[]; readonly refusal?: undefined } | { readonly refusal: Refusal }
@@ -42,6 +43,8 @@ export interface RunEntry {
   stale: boolean
   broken: Error | null
   readonly executions: Map<string, Execution>
+  /** The undos that run here, by what they undo. */
+  readonly undos: Map<string, UndoExecution>
   /** Its child runs that a step of it waits for. */
   readonly children: Set<string>
   readonly alarms: Map<string, () => void>
@@ -63,6 +66,7 @@ export function newEntry(id: string, definition: Internals | null): RunEntry {
     stale: false,
     broken: null,
     executions: new Map(),
+    undos: new Map(),
     children: new Set(),
     alarms: new Map(),
     askSchemas: new Map(),

@@ -64,7 +64,17 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
     report,
     pause: (o) => send({ type: 'run.pause', ...by(o) }, o, null),
     resume: (o) => send({ type: 'run.resume', ...by(o) }, o, null),
-    cancel: (o) => send({ type: 'run.cancel', ...by(o), ...(o?.reason !== undefined && { reason: o.reason }) }, o, o?.reason),
+    cancel: (o) =>
+      send(
+        {
+          type: 'run.cancel',
+          ...by(o),
+          ...(o?.reason !== undefined && { reason: o.reason }),
+          ...(o?.compensate === false && { compensate: false }),
+        },
+        o,
+        [o?.reason, o?.compensate],
+      ),
     asks: async () => {
       const { state } = await current()
       return [...state.asks.values()].map((ask) => askView(state, ask)).sort((a, b) => a.openedAt - b.openedAt)
@@ -121,7 +131,7 @@ async function untilOver(engine: Engine, id: string, current: () => Promise<RunE
 function resultOf(id: string, last: Event | undefined, report: Report): RunResult {
   switch (last?.type) {
     case 'run.succeeded':
-      return Object.freeze({ status: 'succeeded', output: last.output, rollback: 'none', report })
+      return Object.freeze({ status: 'succeeded', output: last.output, rollback: last.rollback ?? 'none', report })
     case 'run.failed':
       return Object.freeze({ status: 'failed', error: last.error, rollback: last.rollback, report })
     case 'run.cancelled':

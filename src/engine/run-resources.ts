@@ -1,4 +1,4 @@
-import type { Provided } from '../define/resource.js'
+import type { Provided, Resource } from '../define/resource.js'
 import { provisionOf } from '../define/resource.js'
 import type { State } from '../kernel/state.js'
 import { CodedFailure } from '../define/failure-of.js'
@@ -60,4 +60,16 @@ export async function disposeResources(provided: readonly Provided[], made: Read
     }
   }
   if (errors.length > 0) throw new Error(errors.map(String).join('; '))
+}
+
+/** A resource of the run that must be there. */
+export function useOf<T>(resources: ReadonlyMap<string, unknown>, resource: Resource<T>): T {
+  if (!resources.has(resource.name))
+    throw new CodedFailure({
+      code: 'RESOURCE_MISSING',
+      message: `there is no resource '${resource.name}': give it with open({ resources: [resource.of(…)] })`,
+      retryable: false,
+      at: {},
+    })
+  return resources.get(resource.name) as T
 }

@@ -1,7 +1,7 @@
 import type { RunStatus } from '../inspect/report-data.js'
 import type { Event } from '../kernel/event.js'
 import type { OpenAsk, State } from '../kernel/state.js'
-import { barrierOf } from '../kernel/state.js'
+import { barrierOf, isOver } from '../kernel/state.js'
 import { contributions, joinData, reportedSlots, valuesOf } from '../kernel/reported.js'
 import { Trie } from '../kernel/trie.js'
 import type { Ask } from '../inspect/ask.js'
@@ -12,7 +12,7 @@ import type { RunSummary } from './tutti.js'
 /** The status that people see: a pause is a flag beside the run's own. */
 export function statusOf(state: State): RunStatus {
   if (state.status === 'new') return 'running'
-  return state.pausedAt !== null && state.status === 'running' ? 'paused' : state.status
+  return state.pausedAt !== null && !isOver(state) ? 'paused' : state.status
 }
 
 /** What a run waits for, for those who list it. */
@@ -25,10 +25,10 @@ export function waitsOf(state: State): ('person' | 'timer')[] {
 
 /** When a worker has to look at a run that nobody owns; null: not until something happens to it. */
 export function dueAt(state: State, at: number): number | null {
-  if (state.status !== 'running') return null
+  if (isOver(state)) return null
   if (state.aborting.size > 0) return at
   if (state.pausedAt !== null) return null
-  if (state.turns.size > 0) return at
+  if (state.turns.size > 0 || state.undo.running.size > 0) return at
   let due: number | null = null
   for (const timer of state.timers.values()) due = Math.min(due ?? Number.POSITIVE_INFINITY, timer.due + state.pausedMs)
   return due

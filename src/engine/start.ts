@@ -108,13 +108,10 @@ function notAvailable(internals: Internals): Problem[] {
     message: `${what} is not available in this version`,
   })
   if (internals.kind === 'graph')
-    return Object.values(internals.steps).flatMap((step) => [
-      ...(step.compensate === undefined ? [] : [missing(`steps.${step.id}.compensate`, 'the option `compensate`')]),
-      ...(step.kind === 'child' ? notAvailable(internalsOf(step.child)) : []),
-    ])
+    return Object.values(internals.steps).flatMap((step) => (step.kind === 'child' ? notAvailable(internalsOf(step.child)) : []))
   return Object.values(internals.agents).flatMap(({ name, act, options }) => [
     ...(act === null ? [missing(`agents.${name}`, 'an agent without `act` (a language model)')] : []),
-    ...(['tools', 'memory', 'compensate', 'breaker', 'whenStopped'] as const)
+    ...(['tools', 'memory', 'breaker', 'whenStopped'] as const)
       .filter((option) => options[option] !== undefined)
       .map((option) => missing(`agents.${name}.${option}`, `the option \`${option}\``)),
   ])

@@ -9,6 +9,7 @@ import type { Activities } from './activities.js'
 import { checked } from '../define/check-schema.js'
 import { CodedFailure, tooLarge } from '../define/failure-of.js'
 import { jsonSchemaOf } from '../define/json-schema.js'
+import type { ChildDone } from './child-run.js'
 import type { WorkParts } from './work-parts.js'
 
 /** What the body of a step needs beside its work. */
@@ -21,7 +22,7 @@ export interface StepPort {
   readonly work: WorkParts
   readonly maxValue: number
   /** Runs a definition as a child of this step, or goes on with the one that is there. */
-  child(code: Extract<StepCode, { kind: 'child' }>, input: unknown): Promise<unknown>
+  child(code: Extract<StepCode, { kind: 'child' }>, input: unknown): Promise<ChildDone>
 }
 
 /** Executes a step: whether it runs at all, for which items, and then its code, its question or its child run. */
@@ -39,7 +40,7 @@ export async function stepCommand(port: StepPort): Promise<Command> {
     case 'ask':
       return ask(port, code, ctx)
     case 'child':
-      return { type: 'step.complete', ...attempt, ...given(await port.child(code, await code.input?.(ctx))) }
+      return childDone(attempt, await port.child(code, await code.input?.(ctx)))
     case 'run':
       return { type: 'step.complete', ...attempt, ...given(await output(port, await code.run(ctx))) }
   }
@@ -52,6 +53,10 @@ export async function stepCommand(port: StepPort): Promise<Command> {
 async function decided(activities: Activities, when: () => Promise<boolean>): Promise<boolean> {
   const said = activities.beginsWith('~when') ? undefined : await when()
   return (await activities.step('~when', () => said)) === true
+}
+
+function childDone(attempt: Attempt, { output, child }: ChildDone): Command {
+  return { type: 'step.complete', ...attempt, ...given(output), ...(child !== undefined && { child }) }
 }
 
 const given = (output: unknown): { output?: unknown } => (output === undefined ? {} : { output })

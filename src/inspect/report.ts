@@ -1,6 +1,7 @@
 import type { Action } from '../kernel/action.js'
 import type { Event } from '../kernel/event.js'
 import type { Failure } from '../kernel/failure.js'
+import { rootBarrier } from '../kernel/ids.js'
 import type { Slot } from '../kernel/join.js'
 import { graphLists } from './graph-report.js'
 import type { Report, RunStatus } from './report-data.js'
@@ -24,9 +25,9 @@ export function reportOf(events: Iterable<Event>, extra: { readonly refusals?: R
     status: statusOf(run),
     ...(ended?.type === 'run.succeeded' && ended.output !== undefined && { output: ended.output }),
     ...(ended?.type === 'run.failed' && { error: withoutAttempts(ended.error) }),
-    ...(ended !== null && { rollback: ended.type === 'run.succeeded' ? 'none' : ended.rollback }),
-    notUndone: [],
-    ...(run.closing ? nothing : started.shape.kind === 'graph' ? graphLists(journal) : listsOf(run)),
+    ...(ended !== null && { rollback: ended.rollback ?? 'none' }),
+    notUndone: ended?.notUndone ?? [],
+    ...withUndo(run, run.closing ? nothing : started.shape.kind === 'graph' ? graphLists(journal) : listsOf(run)),
     measured: {
       startedAt: started.at,
       ...(ended !== null && { endedAt: ended.at }),
@@ -44,7 +45,12 @@ type Lists = Pick<Report, 'agents' | 'interactions' | 'branches' | 'steps' | 'de
 /** All that is left of a run that was cancelled or crossed a limit: how far it had come by then depends on the order. */
 const nothing: Lists = { agents: [], interactions: [], branches: [], steps: [], detached: [], choices: [] }
 
-function statusOf({ ended, paused }: RunFacts): RunStatus {
+/** What the run's own plan contains of what an order could have left out is a choice like any other, also of a run that was cancelled. */
+function withUndo({ undo }: RunFacts, lists: Lists): Lists {
+  return undo === null ? lists : { ...lists, choices: [...lists.choices, undo] }
+}
+
+function statusOf({ ended, paused, compensating }: RunFacts): RunStatus {
   switch (ended?.type) {
     case 'run.succeeded':
       return 'succeeded'
@@ -53,7 +59,7 @@ function statusOf({ ended, paused }: RunFacts): RunStatus {
     case 'run.cancelled':
       return 'cancelled'
     case undefined:
-      return paused ? 'paused' : 'running'
+      return paused ? 'paused' : compensating ? 'compensating' : 'running'
   }
 }
 
@@ -96,6 +102,9 @@ interface RunFacts {
   paused: boolean
   /** It was cancelled, or crossed a limit. */
   closing: boolean
+  compensating: boolean
+  /** The choice that its own plan was. */
+  undo: Choice | null
   cancelled: number
   readonly durations: Record<string, number>
   readonly attempts: Record<string, number>
@@ -167,6 +176,8 @@ function newRun(started: Of<'run.started'>): RunFacts {
     ended: null,
     paused: false,
     closing: false,
+    compensating: false,
+    undo: null,
     ...measured,
   }
 }
@@ -194,6 +205,11 @@ function note(run: RunFacts, event: Event): void {
       run.paused = false
       run.closing = true
       return
+    case 'run.compensating':
+      run.compensating = true
+      return
+    case 'undo.planned':
+      return undoPlanned(run, event)
     case 'run.succeeded':
     case 'run.failed':
     case 'run.cancelled':
@@ -246,6 +262,10 @@ function note(run: RunFacts, event: Event): void {
     case 'run.released':
     case 'run.decided':
     case 'barrier.closed':
+    case 'barrier.undoing':
+    case 'undo.started':
+    case 'undo.completed':
+    case 'undo.failed':
     case 'branch.moved':
     case 'turn.aborted':
     case 'activity.started':
@@ -309,6 +329,14 @@ function barrierFired(run: RunFacts, event: Of<'barrier.fired'>): void {
   if (event.decidedBy === undefined) return
   barrier.decidedBy = new Set(event.decidedBy)
   barrier.owner?.choices.push({ at: event.barrier, kind: event.byTimeout === true ? 'timeout' : 'join', decidedBy: event.decidedBy })
+}
+
+/** Of a fork, it is among the choices of the branch that waits there. */
+function undoPlanned(run: RunFacts, { barrier, decidedBy }: Of<'undo.planned'>): void {
+  if (decidedBy === undefined) return
+  const choice = { at: barrier, kind: 'undo', decidedBy } as const
+  if (barrier === rootBarrier) run.undo = choice
+  else barrierOf(run, barrier).owner?.choices.push(choice)
 }
 
 function branchOpened(run: RunFacts, event: Of<'branch.opened'>): void {

@@ -12,7 +12,7 @@ import { mergedAtJoin } from './merging.js'
 import { contributions, joinData, reportedSlots } from './reported.js'
 import type { Barrier, Branch, Firing } from './state.js'
 import { barrierOf, branchOf } from './state.js'
-import type { Then } from './undo-state.js'
+import type { Onward } from './undo-state.js'
 
 /** Fires a barrier whose slots changed, if its join says so (KERNEL §5). */
 export function evaluate(draft: Draft, id: string): void {
@@ -85,7 +85,7 @@ function undoFirst(draft: Draft, barrier: string, { goes = 'turn', state, error 
 }
 
 /** What did not count is undone: the waiting branch goes on as was decided when its fork fired. */
-export function goOnAfterUndo(draft: Draft, id: string, { goes, state, error }: Then): void {
+export function goOnAfterUndo(draft: Draft, id: string, { goes, state, error }: Onward): void {
   const waiting = branchOf(draft.state, barrierOf(draft.state, id).waiting ?? '')
   emit(draft, { type: 'barrier.released', barrier: id, goes, ...(state !== undefined && { state }) })
   settleWaiting(draft, waiting, { goes, ...(error !== undefined && { error }) })

@@ -65,7 +65,12 @@ export type Command =
       readonly notUndone?: readonly string[]
     } & Speaker)
   /** An attempt that was aborted has ended, or is fenced off. */
-  | ({ readonly type: 'turn.settle'; readonly how: 'ended' | 'fenced'; readonly done?: LateWork } & Speaker)
+  | ({
+      readonly type: 'turn.settle'
+      readonly how: 'ended' | 'fenced'
+      readonly done?: LateWork
+      readonly notUndone?: readonly string[]
+    } & Speaker)
   /** The activity must not be repeated, can be undone, or uses what is limited: its start is recorded before it runs. */
   | ({ readonly type: 'activity.start'; readonly undo?: UndoMark; readonly reserve?: Reserve } & ActivitySpeaker)
   | ({ readonly type: 'activity.complete'; readonly value?: unknown; readonly usage?: Usage } & ActivitySpeaker)

@@ -10,7 +10,7 @@ import { backoffMs } from './retry.js'
 import type { RetryShape } from './shape.js'
 import type { Outcome, State } from './state.js'
 import { barrierOf, clockAt, shapeOf } from './state.js'
-import type { Entry, Plan, Then } from './undo-state.js'
+import type { Entry, Plan, Onward } from './undo-state.js'
 
 /**
  * Undoing (KERNEL §13).
@@ -26,7 +26,7 @@ const undoRetry: RetryShape = { attempts: 5, backoffMs: 50, factor: 3, maxBackof
 // ── of a fork ────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Makes the plans that need not wait any more, and lets go on those that waited for one that is over. True if any did. */
-export function undoProgress(draft: Draft, goOn: (barrier: string, then: Then) => void): boolean {
+export function undoProgress(draft: Draft, goOn: (barrier: string, onward: Onward) => void): boolean {
   if (draft.state.undo.plans.size === 0) return false
   let progress = false
   // The innermost first: those further out wait for them.
@@ -34,8 +34,8 @@ export function undoProgress(draft: Draft, goOn: (barrier: string, then: Then) =
     const plan = draft.state.undo.plans.get(barrier)
     if (plan?.status === 'waiting' && isQuiet(draft.state, barrier)) planFork(draft, plan)
     const now = draft.state.undo.plans.get(barrier)
-    if (now?.status !== 'over' || now.then === null) continue
-    goOn(barrier, now.then)
+    if (now?.status !== 'over' || now.onward === null) continue
+    goOn(barrier, now.onward)
     progress = true
   }
   return progress
@@ -54,7 +54,7 @@ function planFork(draft: Draft, plan: Plan): void {
   const slots = reportedSlots(barrier, barrier.fired?.deciding ?? null)
   const undone = (slot: number): boolean => {
     const status = slots[slot]?.status
-    return plan.then?.all === true || status === 'failed' || status === 'cancelled'
+    return plan.onward?.all === true || status === 'failed' || status === 'cancelled'
   }
   const taken = open(draft.state).filter(({ path }) => path.some((seat) => seat.barrier === plan.barrier && undone(seat.slot)))
   emitPlan(draft, plan.barrier, taken)

@@ -15,7 +15,7 @@ import { branchOf, shapeOf } from './state.js'
  */
 export function consequences(draft: Draft): void {
   do evaluateTouched(draft)
-  while (meet(draft) || decideGates(draft) || undoProgress(draft, (barrier, then) => goOnAfterUndo(draft, barrier, then)))
+  while (meet(draft) || decideGates(draft) || undoProgress(draft, (barrier, onward) => goOnAfterUndo(draft, barrier, onward)))
   checkTurns(draft)
   endIfOver(draft)
   startTurns(draft)

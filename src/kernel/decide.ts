@@ -91,8 +91,17 @@ function carryOut(draft: Draft, command: Command): Refusal | null {
       const attempt = state.aborting.get(attemptId(command.branch, command.turn, command.attempt))
       if (attempt === undefined) return stale(command)
       const { branch, agent, turn } = attempt
-      const { how, done } = command
-      emit(draft, { type: 'turn.aborted', branch, agent, turn, attempt: attempt.attempt, how, ...(done !== undefined && { done }) })
+      const { how, done, notUndone } = command
+      emit(draft, {
+        type: 'turn.aborted',
+        branch,
+        agent,
+        turn,
+        attempt: attempt.attempt,
+        how,
+        ...(done !== undefined && { done }),
+        ...(notUndone !== undefined && { notUndone }),
+      })
       return null
     }
     case 'activity.start':

@@ -111,7 +111,7 @@ export function endIfOver(draft: Draft): void {
   const { status, outcome, branches, aborting, undo, keepsDone, run } = draft.state
   if (outcome === null || (status !== 'running' && status !== 'compensating')) return
   if (branches.size > 0 || aborting.size > 0 || undo.plans.size > 0) return
-  const undoes = (outcome.status !== 'succeeded' || run?.undoOf != null) && !keepsDone
+  const undoes = (outcome.status !== 'succeeded' || (run?.undoOf ?? null) !== null) && !keepsDone
   if (status === 'running' && undoes && compensateRun(draft, outcome) && draft.state.undo.plans.size > 0) return
   end(draft, outcome)
 }

@@ -186,7 +186,12 @@ export type EventBody =
       readonly notUndone?: readonly string[]
     } & OfTurn)
   /** An aborted attempt has ended by itself, or was fenced off when its grace was over. */
-  | ({ readonly type: 'turn.aborted'; readonly how: 'ended' | 'fenced'; readonly done?: LateWork } & OfTurn)
+  | ({
+      readonly type: 'turn.aborted'
+      readonly how: 'ended' | 'fenced'
+      readonly done?: LateWork
+      readonly notUndone?: readonly string[]
+    } & OfTurn)
   /** `undo` is given where the activity can be undone. */
   | ({ readonly type: 'activity.started'; readonly undo?: UndoMark; readonly reserve?: Reserve } & OfActivity)
   /** `late`: its attempt had been aborted; its result is used for nothing but to undo it. */

@@ -102,7 +102,7 @@ export function turnRejected(state: Folding, event: Of<'turn.rejected'>): void {
 export function turnFailed(state: Folding, event: Of<'turn.failed'>): void {
   const branch = branchOf(state, event.branch)
   const attempt = { ...(state.turns.get(branch.id) ?? attemptOf(branch, event)), ...(event.timedOut && abortedWork(state, branch)) }
-  if (event.notUndone !== undefined) childLeft(state, branch.id, event.notUndone, event.error)
+  if (event.notUndone !== undefined) childLeft(state, branch.id, event.notUndone)
   if (event.final) dropWork(state, branch.id)
   else keepWork(state, branch.id)
   state.turns = state.turns.delete(branch.id, state.edit)

@@ -42,7 +42,7 @@ type Fresh = Omit<Entry, 'status' | 'plan' | 'attempt' | 'failures' | 'revision'
 /** Adds an entry. One that a regular attempt left stands; one of an aborted attempt gives way to it. */
 function add(state: Folding, fresh: Fresh, after: readonly string[]): void {
   const before = state.undo.nodes.get(fresh.id)
-  if (before?.entry != null && (before.entry.status !== 'done' || fresh.known !== 'returned')) return
+  if (before !== undefined && before.entry !== null && (before.entry.status !== 'done' || fresh.known !== 'returned')) return
   const entry: Entry = Object.freeze({ ...fresh, status: 'done', plan: null, attempt: 0, failures: 0, revision: 0 })
   const node: DoneNode = { id: fresh.id, after: before?.after ?? after, entry }
   change(state, { nodes: state.undo.nodes.set(node.id, node) })
@@ -73,6 +73,7 @@ export function turnDone(state: Folding, branch: Branch, action: Action): void {
       id,
       what: 'turn',
       ...common,
+      key: turnKey(branch),
       ...given('input', branch.requests[0]?.value),
       ...given('output', sent(action)),
       ...activitiesOf(state, branch.id),
@@ -83,7 +84,7 @@ export function turnDone(state: Folding, branch: Branch, action: Action): void {
 }
 
 /** What an action gives to somebody else. */
-function sent(action: Action): unknown {
+export function sent(action: Action): unknown {
   switch (action.type) {
     case 'invoke':
       return action.request
@@ -120,14 +121,13 @@ export function activityDone(state: Folding, event: Of<'activity.completed' | 'a
   const { tool, input } = record.undo
   const common = { branch: branch.id, agent: branch.agent, turn: branch.turn, path: pathOf(state, branch), known } as const
   const output = event.type === 'activity.completed' ? given('output', event.value) : {}
-  add(state, { id, what: 'activity', ...common, tool, key: event.key, input, ...output }, frontierOf(state, branch.id))
+  add(state, { id, what: 'activity', ...common, tool, key: id, input, ...output }, frontierOf(state, branch.id))
   move(state, branch.id, id)
 }
 
 /** After a rejection the keys of a turn are others. */
-function activityId({ id, turn, rejections }: Branch, key: string): string {
-  return `${id}/${turn}${rejections > 0 ? `!${rejections}` : ''}/${key}`
-}
+const turnKey = ({ id, turn, rejections }: Branch): string => `${id}/${turn}${rejections > 0 ? `!${rejections}` : ''}`
+const activityId = (branch: Branch, key: string): string => `${turnKey(branch)}/${key}`
 
 /** A step, or one item of it, has returned. Called before its branch is removed. */
 export function stepDone(state: Folding, branch: Branch, event: Of<'step.completed'>): void {
@@ -139,7 +139,11 @@ export function stepDone(state: Folding, branch: Branch, event: Of<'step.complet
   const facts = { ...given('input', state.run.input), ...given('item', item), ...given('output', event.output) }
   if (event.child !== undefined) add(state, { id: event.child, what: 'child', ...common, key: event.child }, [])
   if (compensates(state, branch.agent))
-    add(state, { id: stepId(event), what: 'step', ...common, ...facts, ...activitiesOf(state, branch.id) }, afterChild(event.child))
+    add(
+      state,
+      { id: stepId(event), what: 'step', ...common, key: turnKey(branch), ...facts, ...activitiesOf(state, branch.id) },
+      afterChild(event.child),
+    )
 }
 
 const stepId = ({ step, item }: { readonly step: string; readonly item?: number }): string =>
@@ -165,6 +169,7 @@ export function abortedWork(state: State, branch: Branch): { undo?: AbortedWork 
     undo: {
       path: pathOf(state, branch),
       after: state.undo.frontier.get(branch.id) ?? null,
+      key: turnKey(branch),
       ...given('input', input),
       ...itemOf(state, branch),
       open,
@@ -176,12 +181,13 @@ export function abortedWork(state: State, branch: Branch): { undo?: AbortedWork 
 export function abortedEnded(state: Folding, event: Of<'turn.aborted'>, attempt: Attempt | undefined): void {
   const work = attempt?.undo
   if (attempt === undefined || work === undefined || state.run?.undoes !== true) return
+  if (event.notUndone !== undefined) childLeft(state, attempt.branch, event.notUndone)
   const after = work.after === null ? [] : [work.after]
   const common = { branch: attempt.branch, agent: attempt.agent, turn: attempt.turn, path: work.path } as const
   const fenced = event.how === 'fenced'
   if (fenced)
-    for (const { id, key, tool, input } of work.open)
-      add(state, { id, what: 'activity', ...common, known: 'unknown', tool, key, input }, after)
+    for (const { id, tool, input } of work.open)
+      add(state, { id, what: 'activity', ...common, known: 'unknown', tool, key: id, input }, after)
   if (event.done === undefined && !fenced) return
   const known = event.done === undefined ? 'unknown' : 'late'
   const facts = { ...given('input', work.input), ...given('item', work.item), ...given('output', event.done?.output) }
@@ -189,9 +195,9 @@ export function abortedEnded(state: Folding, event: Of<'turn.aborted'>, attempt:
   if (child !== undefined) add(state, { id: child, what: 'child', ...common, known, key: child }, [])
   if (!compensates(state, attempt.agent)) return
   if (shapeOf(state).kind === 'topology')
-    return add(state, { id: `${attempt.branch}/${attempt.turn}`, what: 'turn', ...common, known, ...facts }, after)
+    return add(state, { id: `${attempt.branch}/${attempt.turn}`, what: 'turn', ...common, known, key: work.key, ...facts }, after)
   const slot = work.path.length > 1 ? { item: work.path[0]?.slot ?? 0 } : {}
-  add(state, { id: stepId({ step: attempt.agent, ...slot }), what: 'step', ...common, known, ...facts }, afterChild(child))
+  add(state, { id: stepId({ step: attempt.agent, ...slot }), what: 'step', ...common, known, key: work.key, ...facts }, afterChild(child))
 }
 
 /** An activity of an aborted attempt has completed after all. */
@@ -199,11 +205,11 @@ export function lateActivity(state: Folding, event: Of<'activity.completed'>, at
   const work = attempt.undo
   const open = work?.open.find(({ key }) => key === event.key)
   if (work === undefined || open === undefined) return attempt
-  const { id, key, tool, input } = open
+  const { id, tool, input } = open
   const common = { branch: attempt.branch, agent: attempt.agent, turn: attempt.turn, path: work.path, known: 'late' } as const
   add(
     state,
-    { id, what: 'activity', ...common, tool, key, input, ...given('output', event.value) },
+    { id, what: 'activity', ...common, tool, key: id, input, ...given('output', event.value) },
     work.after === null ? [] : [work.after],
   )
   return { ...attempt, undo: { ...work, after: id, open: work.open.filter((other) => other !== open) } }
@@ -257,7 +263,7 @@ export function forkClosed(state: Folding, barrier: string): void {
   const { forks, plans } = state.undo
   if (!forks.has(barrier)) return
   const plan = plans.get(barrier)
-  const kept = plan?.status === 'running' ? plans.set(barrier, { ...plan, then: null }) : plans.delete(barrier)
+  const kept = plan?.status === 'running' ? plans.set(barrier, { ...plan, onward: null }) : plans.delete(barrier)
   change(state, { forks: forks.delete(barrier), plans: kept })
 }
 
@@ -266,9 +272,9 @@ export function barrierUndoing(state: Folding, event: Of<'barrier.undoing'>): vo
   if (waiting === null) return
   const branch = branchOf(state, waiting)
   const { goes, all, state: merged, error } = event
-  const then = { goes, all, ...(merged !== undefined && { state: merged }), ...(error !== undefined && { error }) }
+  const onward = { goes, all, ...(merged !== undefined && { state: merged }), ...(error !== undefined && { error }) }
   const under = pathOf(state, branch).map((seat) => seat.barrier)
-  const plan: Plan = { barrier: event.barrier, under, then, status: 'waiting' }
+  const plan: Plan = { barrier: event.barrier, under, onward, status: 'waiting' }
   change(state, { plans: state.undo.plans.set(event.barrier, plan) })
   state.branches = state.branches.set(branch.id, { ...branch, standing: { status: 'undoing', barrier: event.barrier } }, state.edit)
 }
@@ -285,8 +291,8 @@ function step<S extends 'compensating' | 'compensated' | 'failed'>({ status }: E
 
 /** An entry that must be there. */
 export function entryOf(state: State, id: string): Entry {
-  const entry = state.undo.nodes.get(id)?.entry
-  if (entry == null) throw new Error(`there is no entry ${id}`)
+  const entry = state.undo.nodes.get(id)?.entry ?? null
+  if (entry === null) throw new Error(`there is no entry ${id}`)
   return entry
 }
 
@@ -300,17 +306,17 @@ export function undoPlanned(state: Folding, event: Of<'undo.planned'>): void {
   }
   const order = undoOrder(state, new Set(entries))
   const before = state.undo.plans.get(barrier)
-  const { under = [], then = null } = before ?? {}
-  const running = { barrier, under, then, status: 'running', open: entries.length, waits: order.waits } as const
+  const { under = [], onward = null } = before ?? {}
+  const running = { barrier, under, onward, status: 'running', open: entries.length, waits: order.waits } as const
   change(state, { plans: settledPlan(state.undo.plans, running) })
   makeReady(state, order.ready)
 }
 
 /** A plan with nothing left is over; if nobody waits for it, it is gone. */
 function settledPlan(plans: Undo['plans'], plan: Extract<Plan, { status: 'running' }>): Undo['plans'] {
-  const { barrier, under, then } = plan
+  const { barrier, under, onward } = plan
   if (plan.open > 0) return plans.set(barrier, plan)
-  return then === null ? plans.delete(barrier) : plans.set(barrier, { barrier, under, then, status: 'over' })
+  return onward === null ? plans.delete(barrier) : plans.set(barrier, { barrier, under, onward, status: 'over' })
 }
 
 function makeReady(state: Folding, ids: readonly string[]): void {
@@ -333,7 +339,8 @@ function unknownOutcome(id: string): Failure {
 }
 
 /** What a child run could not undo is not undone here either. */
-export function childLeft(state: Folding, branch: string, left: readonly string[], error: Failure): void {
+export function childLeft(state: Folding, branch: string, left: readonly string[]): void {
+  const error: Failure = { code: 'CHILD_FAILED', message: 'a child run could not undo it', retryable: false, at: {} }
   for (const id of left) leave(state, id, branch, error)
 }
 

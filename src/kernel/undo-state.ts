@@ -55,7 +55,7 @@ export interface Entry {
   readonly known: 'returned' | 'late' | 'unknown'
   /** Of an activity. */
   readonly tool?: string
-  /** The activity's own key; of a child run, its id. */
+  /** What its idempotency key ends with; of a child run, its id. */
   readonly key?: string
   readonly input?: unknown
   readonly output?: unknown
@@ -78,7 +78,7 @@ export type Plan = {
   /** The barriers around it: their plans wait for this one. */
   readonly under: readonly string[]
   /** What becomes of the branch that waits for it; null: nobody does, or not any more. */
-  readonly then: Then | null
+  readonly onward: Onward | null
 } & (
   | { readonly status: 'waiting' }
   | {
@@ -98,7 +98,7 @@ export interface Waiting {
 }
 
 /** What was decided about the waiting branch when its fork fired; `all`: the join has failed, and everything under it is undone. */
-export interface Then {
+export interface Onward {
   readonly goes: Goes
   readonly all: boolean
   readonly state?: BranchState
@@ -123,6 +123,7 @@ export interface Left {
 export interface AbortedWork {
   readonly path: readonly Seat[]
   readonly after: string | null
+  readonly key: string
   readonly input?: unknown
   readonly item?: unknown
   /** Its activities that were started, can be undone, and have not ended, by key. */

@@ -1,0 +1,93 @@
+import { graph } from 'tutti'
+import { expect, test } from 'vitest'
+import { opened, rest, timed } from '../engine/opened.js'
+
+const boom = (): never => {
+  throw new Error('no')
+}
+
+test('what a child run has done is undone by a run of its own when its parent fails', async () => {
+  const log: string[] = []
+  const child = graph('child')
+    .step('a', {
+      run: () => 'a',
+      compensate: ({ idempotencyKey }) => void log.push(`undo a ${idempotencyKey.split('/').slice(1).join('/')}`),
+    })
+    .step('b', { after: ['a'], run: () => 'b', compensate: () => void log.push('undo b') })
+    .output()
+  const parent = graph('parent')
+    .step('before', { run: () => 1, compensate: () => void log.push('undo before') })
+    .step('part', { after: ['before'], run: child, input: () => null, compensate: () => void log.push('undo part') })
+    .step('end', { after: ['part'], run: boom })
+    .output()
+  await using tutti = await opened()
+  const run = await tutti.start(parent, { id: 'p' })
+  expect(await run.result()).toMatchObject({ status: 'failed', rollback: 'complete' })
+  expect(log).toEqual(['undo part', 'undo b', expect.stringMatching(/^undo a p:part\/r\.0\/1\/undo$/), 'undo before'])
+  const undo = await tutti.run('p:part:undo')
+  expect(await undo.result()).toMatchObject({ status: 'succeeded', rollback: 'complete' })
+})
+
+test('a child that has nothing to undo leaves nothing to undo', async () => {
+  const child = graph('child')
+    .step('a', { run: () => 'a' })
+    .output()
+  const parent = graph('parent')
+    .step('part', { run: child, input: () => null })
+    .step('end', { after: ['part'], run: boom })
+    .output()
+  await using tutti = await opened()
+  expect(await (await tutti.start(parent)).result()).toMatchObject({ status: 'failed', rollback: 'none' })
+})
+
+test('a child that is only partly rolled back is no clean failure: its parent does not skip it, does not retry it, and is partial too', async () => {
+  let children = 0
+  const child = graph('child')
+    .step('a', {
+      run: () => {
+        children++
+        return 'a'
+      },
+      compensate: boom,
+    })
+    .step('b', { after: ['a'], run: boom })
+    .output()
+  for (const onError of ['skip', { fallback: 1 }, 'pause'] as const) {
+    children = 0
+    const parent = graph('parent')
+      .step('part', { run: child, input: () => null, onError, retry: { attempts: 3 } })
+      .step('next', { after: ['part'], run: () => expect.unreachable() })
+      .output()
+    await using at = await timed()
+    const run = await at.tutti.start(parent, { id: 'p' })
+    const result = run.result()
+    for (let i = 0; i < 8; i++) {
+      await rest()
+      await at.clock.advance(60_000)
+    }
+    expect(await result).toMatchObject({
+      status: 'failed',
+      rollback: 'partial',
+      error: { code: 'CHILD_FAILED' },
+      report: { notUndone: ['p:part/a'] },
+    })
+    expect(children).toBe(1)
+  }
+})
+
+test('a child whose undo fails for good leaves its parent partly rolled back', async () => {
+  const child = graph('child')
+    .step('a', { run: () => 'a', compensate: boom })
+    .output()
+  const parent = graph('parent')
+    .step('part', { run: child, input: () => null })
+    .step('end', { after: ['part'], run: boom })
+    .output()
+  await using at = await timed()
+  const result = (await at.tutti.start(parent, { id: 'p' })).result()
+  for (let i = 0; i < 8; i++) {
+    await rest()
+    await at.clock.advance(60_000)
+  }
+  expect(await result).toMatchObject({ status: 'failed', rollback: 'partial', report: { notUndone: ['p:part'] } })
+})
