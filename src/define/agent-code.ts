@@ -22,6 +22,7 @@ import {
 import { type Retry, retryShape } from './retry.js'
 import type { Schema } from './schema.js'
 import { toolDefinitionOf } from './tool.js'
+import { toolboxDefinitionOf } from './toolbox.js'
 
 /** An agent's code and what the engine needs to execute its turns. */
 export interface AgentCode {
@@ -132,11 +133,11 @@ function breakerProblems(breaker: unknown, where: string): Problem[] {
 function toolProblems(tools: unknown, where: string): Problem[] {
   if (!aRecord.is(tools)) return []
   return Object.entries(tools as AgentSpec)
-    .filter(([, tool]) => toolDefinitionOf(tool) === undefined)
+    .filter(([, tool]) => toolDefinitionOf(tool) === undefined && toolboxDefinitionOf(tool) === undefined)
     .map(([name, tool]) => ({
       code: 'BAD_OPTION',
       where: `${where}.${name}`,
-      message: `make it with tool({ description, input, run }); this is ${shown(tool)}`,
+      message: `make it with tool({ description, input, run }) or mcp({ command }); this is ${shown(tool)}`,
     }))
 }
 

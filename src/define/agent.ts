@@ -5,6 +5,7 @@ import type { Maybe } from './maybe.js'
 import type { Retry } from './retry.js'
 import type { Schema } from './schema.js'
 import type { Tool } from './tool.js'
+import type { Toolbox } from './toolbox.js'
 import type { JoinResult, Role, Seat, Turn } from './turn.js'
 import type { Done } from './work.js'
 
@@ -41,7 +42,7 @@ export interface Options {
   /** Absent with no `act`: what the environment has a key for, else 'sim'. */
   model?: LanguageModel | string
   instructions?: string | ((turn: Turn) => Maybe<string>)
-  tools?: Record<string, Tool<any, any>>
+  tools?: Record<string, Tool<any, any> | Toolbox>
   memory?: 'turn' | 'run' | 'session'
   retry?: Retry
   /** Per attempt. */

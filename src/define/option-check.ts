@@ -14,6 +14,7 @@ const isWhole = (value: unknown, least: number): boolean => Number.isSafeInteger
 
 export const aFunction: Kind = { is: (value) => typeof value === 'function', words: 'a function' }
 export const aRecord: Kind = { is: isRecord, words: 'an object' }
+export const aBoolean: Kind = { is: (value) => typeof value === 'boolean', words: 'true or false' }
 export const aText: Kind = { is: isText, words: 'a string that is not empty' }
 export const aList: Kind = { is: Array.isArray, words: 'a list' }
 export const texts: Kind = { is: (value) => Array.isArray(value) && value.every(isText), words: 'a list of strings' }
