@@ -10,7 +10,7 @@ import { type Driven, exitOf, Session } from './session.js'
 import { escaped, type Shown, shown } from './shown.js'
 import { storePlace } from '../stores/open-store.js'
 import type { Terminal } from './terminal.js'
-import { commandOf, tell } from './told.js'
+import { commandOf, program, tell } from './told.js'
 import { begin } from './work.js'
 
 interface Options {
@@ -66,10 +66,11 @@ async function answered(terminal: Terminal): Promise<boolean | null> {
     terminal.note(shown`${escaped('?', 'person')} Shall I tell everybody? Nobody is at a terminal: the demo says yes.`)
     return true
   }
-  const lines = createInterface({ input: process.stdin, output: process.stderr })
+  const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: terminal.isLive })
   try {
     return await new Promise<boolean | null>((resolve) => {
-      lines.on('SIGINT', () => resolve(null))
+      // A terminal that is drawn on gives the key, any other the signal.
+      for (const source of [lines, process]) source.once('SIGINT', () => resolve(null))
       lines.on('close', () => resolve(true))
       lines.question('? Shall I tell everybody? [Y/n] ').then(
         (said) => resolve(!/^\s*n/i.test(said)),
@@ -89,7 +90,7 @@ function next(store: string | undefined): readonly Shown[] {
     shown`  ${commandOf('show', last)}    what happened, branch by branch`,
     shown`  ${commandOf('report', last)}  who called whom, and what came of it`,
     shown`  ${commandOf('tail', last)}    every event of its journal`,
-    shown`  ${escaped('tutti init', 'path')}          a project of your own, with a workflow and a test`,
-    shown`  ${escaped('tutti --help', 'path')}        everything else`,
+    shown`  ${escaped(`${program()} init`, 'path')}          a project of your own, with a workflow and a test`,
+    shown`  ${escaped(`${program()} --help`, 'path')}        everything else`,
   ]
 }

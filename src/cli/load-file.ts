@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { register } from 'node:module'
+import { createRequire, register } from 'node:module'
 import { dirname, extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Definition, isDefinition } from '../define/definition.js'
@@ -44,7 +44,8 @@ async function exportsOf(file: string, isCompiled: boolean): Promise<Readonly<Re
     const tsx = await import('tsx/esm/api')
     tsx.register({ tsconfig: configOf(dirname(file)) })
   }
-  register('./resolve-hook.js', import.meta.url)
+  // It costs a thread: a plain file that has what it needs is loaded without.
+  if (isCompiled || !hasTutti(file)) register('./resolve-hook.js', import.meta.url)
   let module: Readonly<Record<string, unknown>>
   try {
     module = (await import(pathToFileURL(file).href)) as Readonly<Record<string, unknown>>
@@ -57,6 +58,15 @@ async function exportsOf(file: string, isCompiled: boolean): Promise<Readonly<Re
   const inner = module['default']
   const isNested = typeof inner === 'object' && inner !== null && '__esModule' in inner
   return isNested ? (inner as Readonly<Record<string, unknown>>) : module
+}
+
+function hasTutti(file: string): boolean {
+  try {
+    createRequire(file).resolve('tutti/package.json')
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** The nearest configuration above a file, so that it means the same wherever the command is called. */

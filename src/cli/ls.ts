@@ -1,7 +1,9 @@
 import { summaryOf } from '../engine/run-view.js'
 import type { ListFilter, RunRow, Store } from '../engine/store.js'
 import type { RunSummary } from '../engine/tutti.js'
+import { durationText } from '../inspect/duration-text.js'
 import type { Colour } from '../inspect/theme.js'
+import { timeText } from '../inspect/time-text.js'
 import type { CliCommand } from './cli-command.js'
 import { jsonOption, storeOption } from './cli-command.js'
 import { wrongUse } from './cli-error.js'
@@ -83,22 +85,4 @@ function cellsOf({ id, definition, status, startedAt, endedAt, waitsFor }: RunSu
     escaped(took),
     escaped(waitsFor.join(', '), 'person'),
   ]
-}
-
-/** A time as people write it, in UTC, so that it is the same for everybody. */
-export function timeText(at: number): string {
-  const date = new Date(at)
-  return Number.isNaN(date.getTime())
-    ? String(at)
-    : date
-        .toISOString()
-        .replace('T', ' ')
-        .replace(/\.\d+Z$/, 'Z')
-}
-
-export function durationText(ms: number): string {
-  if (ms < 1_000) return `${ms} ms`
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`
-  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1_000)} s`
-  return `${Math.floor(ms / 3_600_000)} h ${Math.floor((ms % 3_600_000) / 60_000)} min`
 }

@@ -2,6 +2,9 @@ import { summaryOf } from '../engine/run-view.js'
 import type { RunSummary } from '../engine/tutti.js'
 import type { Ask } from '../inspect/ask.js'
 import { reportOf } from '../inspect/report.js'
+import { timeText } from '../inspect/time-text.js'
+import { timelineOf } from '../inspect/timeline.js'
+import { timelineText } from '../inspect/timeline-text.js'
 import type { Report } from '../inspect/report-data.js'
 import { openAsks } from './asks.js'
 import type { CliCommand } from './cli-command.js'
@@ -9,10 +12,9 @@ import { jsonOption, storeOption } from './cli-command.js'
 import { failure } from './event-line.js'
 import { exitCode } from './exit-code.js'
 import { findRun } from './find-run.js'
-import { journalOf } from './journal.js'
-import { durationText, timeText } from './ls.js'
+import { journalOf, publicEvents } from './journal.js'
 import { originOf } from './origin.js'
-import { escaped, type Shown, shown, value } from './shown.js'
+import { drawn, escaped, type Shown, shown, value } from './shown.js'
 import { openExisting } from './stores.js'
 import { askLine, commandOf } from './told.js'
 
@@ -36,19 +38,23 @@ export const command: CliCommand = {
     const report = reportOf(events)
     const summary = summaryOf(row, true)
     if (json === true) terminal.json({ ...summary, asks, report })
-    else for (const line of linesOf(summary, asks, report, where)) terminal.data(line)
+    else {
+      const timeline = timelineOf(publicEvents(events, row))
+      const picture = drawn(timelineText(timeline, { width: terminal.width, colour: terminal.isColoured }))
+      for (const line of linesOf(summary, asks, report, picture, where)) terminal.data(line)
+    }
     return exitCode.done
   },
 }
 
-function linesOf(summary: RunSummary, asks: readonly Ask[], report: Report, store: string | undefined): readonly Shown[] {
-  const { id, definition, version, status, startedAt, endedAt, tags } = summary
-  const took = endedAt === undefined ? shown`` : shown`, took ${durationText(endedAt - startedAt)}`
+function linesOf(summary: RunSummary, asks: readonly Ask[], report: Report, picture: Shown, store: string | undefined): readonly Shown[] {
+  const { id, version, status, startedAt, tags } = summary
   const origin = originOf(tags)
+  const from = origin === null ? '' : `, from ${origin.file}`
   return [
-    shown`${escaped(id, 'path')} ${definition} ${escaped(version, 'dim')}`,
-    shown`${status}, started ${timeText(startedAt)}${took}`,
-    ...(origin === null ? [] : [shown`from ${origin.file}`]),
+    picture,
+    [],
+    escaped(`run ${id}, version ${version}, started ${timeText(startedAt)}${from}`, 'dim'),
     ...(report.output === undefined ? [] : [shown`output ${value(report.output, 1_000)}`]),
     ...(report.error === undefined ? [] : [failure(report.error)]),
     ...asks.map((ask) => askLine(ask, store)),

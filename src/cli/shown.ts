@@ -58,14 +58,15 @@ function isList(line: Shown): line is readonly Shown[] {
   return Array.isArray(line)
 }
 
-/** Lines with their cells one below the other. */
+/** Lines with their cells one below the other; nothing hangs out at their ends. */
 export function table(rows: readonly (readonly Shown[])[]): Shown[] {
   const widths: number[] = []
   for (const row of rows) for (const [index, cell] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, widthOf(cell))
-  return rows.map((row) =>
-    row.map((cell, index): Shown => {
-      if (index === row.length - 1) return cell
+  return rows.map((row) => {
+    const last = row.findLastIndex((cell) => widthOf(cell) > 0)
+    return row.slice(0, last + 1).map((cell, index): Shown => {
+      if (index === last) return cell
       return [cell, { text: ' '.repeat((widths[index] ?? 0) - widthOf(cell) + 2), colours: [] }]
-    }),
-  )
+    })
+  })
 }

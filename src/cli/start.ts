@@ -1,9 +1,9 @@
-import { Command, CommanderError } from 'commander'
-import type { CliCommand } from './cli-command.js'
+import { type Command, CommanderError } from 'commander'
 import { CliError, wrongUse } from './cli-error.js'
 import { commands, type Listed } from './commands.js'
 import { errorLines } from './error-lines.js'
 import { exitCode, type ExitCode } from './exit-code.js'
+import { specOf } from './spec-of.js'
 import { Terminal } from './terminal.js'
 
 /** Does what the arguments say, and ends the process so. */
@@ -51,16 +51,6 @@ async function execute(terminal: Terminal, listed: Listed, args: readonly string
     throw wrongUse(`${listed.name}: ${oneLine(error.message)}`, `see tutti ${listed.name} --help`)
   }
   return code
-}
-
-/** How a command is called, for calling it, for its help and for completion. */
-export function specOf(listed: Listed, command: CliCommand, terminal: Terminal): Command {
-  const base = new Command(`tutti ${listed.name}`)
-    .description(listed.summary)
-    .helpOption('-h, --help', 'show this')
-    .exitOverride()
-    .configureOutput({ writeOut: (text) => terminal.raw(text), writeErr: () => {} })
-  return command.spec(base)
 }
 
 /** What commander says, without its prefix and on one line. */

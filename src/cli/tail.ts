@@ -1,4 +1,3 @@
-import { eventView } from '../engine/run-view.js'
 import type { Event } from '../kernel/event.js'
 import type { CliCommand } from './cli-command.js'
 import { storeOption } from './cli-command.js'
@@ -6,7 +5,7 @@ import { wrongUse } from './cli-error.js'
 import { eventLine } from './event-line.js'
 import { exitCode, type ExitCode } from './exit-code.js'
 import { findRun } from './find-run.js'
-import { journalOf } from './journal.js'
+import { journalOf, publicEvents } from './journal.js'
 import { openExisting } from './stores.js'
 import { jsonText } from './terminal.js'
 import { WatchedStore } from './watched-store.js'
@@ -31,7 +30,12 @@ export const command: CliCommand = {
     try {
       const row = await findRun(watched.store, given as string)
       return await follow(watched, row, after, (event) => {
-        if (options.json === true) terminal.raw(`${jsonText(eventView(event, { runId: row.id, tags: row.tags }))}\n`)
+        if (options.json === true)
+          terminal.raw(
+            publicEvents([event], row)
+              .map((view) => `${jsonText(view)}\n`)
+              .join(''),
+          )
         else terminal.data(eventLine(event, row.startedAt))
       })
     } finally {

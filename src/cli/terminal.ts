@@ -53,6 +53,11 @@ export class Terminal {
     return Math.max(20, this.#err.columns ?? 80)
   }
 
+  /** How wide a drawing among the data may be. */
+  get width(): number {
+    return Math.max(40, this.#out.columns ?? 100)
+  }
+
   get rows(): number {
     return Math.max(8, this.#err.rows ?? 24)
   }

@@ -66,8 +66,13 @@ export function questionOf(ask: Ask): Shown {
 
 /** A command that a person can type. */
 export function commandOf(command: string, { id, store }: Named, ...args: readonly string[]): Shown {
-  const parts = ['tutti', command, id, ...args, ...(store === undefined ? [] : ['--store', quoted(store)])]
+  const parts = [program(), command, id, ...args, ...(store === undefined ? [] : ['--store', quoted(store)])]
   return escaped(parts.join(' '), 'path')
+}
+
+/** What a person types to call this: through npm if that is how it was called, because it may not be found otherwise. */
+export function program(): string {
+  return process.env['npm_command'] === undefined ? 'tutti' : 'npx tutti'
 }
 
 /** A word as a shell takes it. */

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { describe, expect, test, vi } from 'vitest'
 import { files, Place, patience } from './place.js'
 
@@ -175,6 +176,14 @@ test('wrong use of any command is one clear line, and exit code 2', async () => 
     ['asks', 'a', 'b'],
     ['answer', 'a', 'b'],
     ['answer', 'a', 'b', '{'],
+    ['export', 'a'],
+    ['export', 'a', '--svg', '--html'],
+    ['agents', 'shout', 'A'],
+    ['agents', 'pause'],
+    ['doctor', 'more'],
+    ['gc', '--older-than', 'long'],
+    ['completion'],
+    ['completion', 'tcsh'],
   ]
   for (let from = 0; from < wrong.length; from += 4)
     await Promise.all(
@@ -199,4 +208,89 @@ test('every command has a help text, and help is no wrong use', async () => {
     expect(out).toContain(`Usage: tutti ${names[index]}`)
   }
   expect((await place.tutti('--version')).out).toMatch(/^\d+\.\d+\.\d+\n$/)
+})
+
+describe('export', () => {
+  test('writes the journal, a picture, a page and a trace, to a pipe or to a file', async () => {
+    using place = new Place()
+    await place.tutti('demo')
+    const [jsonl, svg, html, otlp] = await Promise.all([
+      place.tutti('export', '@last', '--jsonl'),
+      place.tutti('export', '@last', '--svg'),
+      place.tutti('export', '@last', '--html', '-o', 'run.html'),
+      place.tutti('export', '@last', '--otlp'),
+    ])
+    expect(
+      jsonl.out
+        .trim()
+        .split('\n')
+        .map((line) => (JSON.parse(line) as { seq: number }).seq),
+    ).toEqual(
+      jsonl.out
+        .trim()
+        .split('\n')
+        .map((_, index) => index + 1),
+    )
+    expect(svg.out).toMatch(/^<svg [\s\S]*AgentA[\s\S]*<\/svg>\s*$/)
+    expect([html.code, html.out, html.err]).toEqual([0, '', 'wrote run.html\n'])
+    expect(place.read('run.html')).toMatch(/^<!doctype html>/i)
+    const { resourceSpans } = JSON.parse(otlp.out) as { resourceSpans: { scopeSpans: { spans: OtlpSpan[] }[] }[] }
+    const spans = resourceSpans[0]?.scopeSpans[0]?.spans ?? []
+    const known = new Set(spans.map(({ spanId }) => spanId))
+    expect(known.size).toBe(spans.length)
+    expect(new Set(spans.map(({ traceId }) => traceId)).size).toBe(1)
+    expect(spans.filter(({ parentSpanId }) => parentSpanId === undefined).map(({ name }) => name)).toEqual(['invoke_workflow secret-word'])
+    for (const { parentSpanId } of spans.slice(1)) expect(known).toContain(parentSpanId)
+    expect(spans.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['invoke_agent AgentD', 'barrier Orchestrator', 'person Orchestrator']),
+    )
+    // What agents said stays at home.
+    expect(otlp.out).not.toContain('MARS')
+  })
+})
+
+interface OtlpSpan {
+  readonly traceId: string
+  readonly spanId: string
+  readonly parentSpanId?: string
+  readonly name: string
+}
+
+test('gc deletes what ended long ago, and keeps what goes on', async () => {
+  using place = new Place()
+  place.write('asking.mjs', files.asking)
+  await place.tutti('demo')
+  await place.tutti('run', 'asking.mjs', '--id', 'open')
+  expect((await place.tutti('gc')).out).toBe('deleted 0 runs\n')
+  expect(await place.json('gc', '--older-than', '0s')).toEqual({ deleted: 1 })
+  expect(await place.json('ls')).toMatchObject([{ id: 'open' }])
+})
+
+test('doctor says what is there, names keys without showing them, and says how to mend what is not', async () => {
+  using place = new Place()
+  place.write('other.db', 'this is no database, it is a text that is long enough to be none')
+  const good = await place.json<{ name: string; ok: boolean }[]>('doctor')
+  expect(good.map(({ name, ok }) => [name, ok])).toEqual(
+    ['Node', 'SQLite', 'Store', 'TypeScript', 'Model', 'Ports'].map((name) => [name, true]),
+  )
+  const bad = await place.tutti('doctor', '--store', 'other.db')
+  expect(bad.code).toBe(1)
+  expect(bad.out).toMatch(/✗ Store: .*no store of tutti[^\n]*\n {2}fix: /)
+  expect(place.has('.tutti')).toBe(false)
+})
+
+test('completion scripts name every command and its options', async () => {
+  using place = new Place()
+  const scripts = await Promise.all(['bash', 'zsh', 'fish'].map((shell) => place.tutti('completion', shell)))
+  for (const { code, out } of scripts) {
+    expect(code).toBe(0)
+    expect(out).toContain('answer')
+    expect(out).toMatch(/(--|-l )detach/)
+  }
+  // That of the shell that every machine has is tried.
+  place.write(
+    'complete.sh',
+    `${scripts[0]?.out}\nCOMP_WORDS=(tutti ex); COMP_CWORD=1; _tutti; echo "\${COMPREPLY[@]}"; COMP_WORDS=(tutti export --o); COMP_CWORD=2; _tutti; echo "\${COMPREPLY[@]}"`,
+  )
+  expect(execFileSync('bash', ['complete.sh'], { cwd: place.folder, encoding: 'utf8' })).toBe('export\n--otlp --output\n')
 })

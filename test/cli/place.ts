@@ -40,7 +40,9 @@ export class Place implements Disposable {
 
   /** Calls the command in a pipe; it can be given input and signals before its end. */
   begin(...args: readonly string[]): { readonly process: ChildProcessWithoutNullStreams; readonly end: Promise<Said>; err: () => string } {
-    const child = spawn(process.execPath, [main, ...args], { cwd: this.folder, env: { ...process.env, FORCE_COLOR: '1' } })
+    // Called by itself, whatever the tests were called by.
+    const { npm_command: _, ...env } = process.env
+    const child = spawn(process.execPath, [main, ...args], { cwd: this.folder, env: { ...env, FORCE_COLOR: '1' } })
     const said = { out: '', err: '' }
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       said.out += text

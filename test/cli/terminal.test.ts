@@ -1,0 +1,56 @@
+import { describe, expect, test, vi } from 'vitest'
+import { files, patience, Place } from './place.js'
+import { hasTmux, Screen } from './screen.js'
+
+vi.setConfig(patience)
+
+// Without tmux there is no real terminal to test in: `.ci/run` installs it, so that nothing is ever skipped there.
+describe.skipIf(!hasTmux())('in a real terminal', () => {
+  test('the demo is watched live, a person answers, and is told where to look next; show draws what happened', async () => {
+    using place = new Place()
+    using screen = new Screen(place)
+    screen.type('tutti demo; echo "ended $?"')
+    await screen.shows(/Shall I tell everybody\? \[Y\/n\]/)
+    screen.press('Enter')
+    const seen = await screen.shows(/ended 0/)
+    for (const part of ['1/3', '2/3', '3/3', 'The letters make MARS.', 'The secret word is: MARS', 'Where to look next'])
+      expect(seen).toContain(part)
+    // The tree was drawn over, in colour, while it ran.
+    // oxlint-disable-next-line no-control-regex -- it is what must be there
+    expect(screen.written()).toMatch(/\u001b\[\d+A\u001b\[0J/)
+    expect(seen).toMatch(/✓ AgentD r\.2/)
+    screen.type('clear; tutti show @last; tutti ls; echo "looked $?"')
+    const shown = await screen.shows(/looked 0/)
+    expect(shown).toMatch(/AgentA.*\n/)
+    expect(shown).toMatch(/secret-word +succeeded/)
+  })
+
+  test('Ctrl-C pauses and says how to resume; resume and answer go on from there', async () => {
+    using place = new Place()
+    place.write('waiting.mjs', files.waiting)
+    place.write('asking.ts', files.asking)
+    using screen = new Screen(place)
+    screen.type('tutti run waiting.mjs --id w; echo "ended $?"')
+    await screen.shows(/▶ second/)
+    screen.press('C-c')
+    await screen.shows(/paused w; go on with: tutti resume w\s+ended 130/)
+    place.write('go', '')
+    screen.type('clear; tutti resume w; echo "ended $?"')
+    const resumed = await screen.shows(/ended 0/)
+    expect(resumed).toMatch(/✓ first.*\n.*✓ second.*"gone on"/)
+    screen.type(`clear; tutti run asking.ts --id a -i '"tea?"'; echo "ended $?"`)
+    await screen.shows(/Clerk asks \{"about":"tea\?"\}\s+answer it with: tutti answer a r~1 '<json>'\s+ended 4/)
+    screen.type(`clear; tutti answer a r~1 '"yes"'; echo "ended $?"`)
+    await screen.shows(/\{"said":"yes"\}\s+ended 0/)
+  })
+
+  test('with NO_COLOR there is not one escape sequence, and no answer at the prompt pauses the demo', async () => {
+    using place = new Place()
+    using screen = new Screen(place, { NO_COLOR: '1' })
+    screen.type('echo begin; tutti demo; echo "ended $?"')
+    await screen.shows(/Shall I tell everybody\? \[Y\/n\]/)
+    expect(screen.written().split('begin\r\n').at(-1)).not.toContain('\u001b')
+    screen.press('C-c')
+    await screen.shows(/go on with: tutti resume \w+\s+ended 130/)
+  })
+})
