@@ -8,7 +8,7 @@ import { failStep, stepOf } from './gate.js'
 import { askOf, childBranch, forkBarrier } from './ids.js'
 import { joinSpec } from './join.js'
 import type { Branch } from './state.js'
-import { barrierOf, branchOf, enclosingForks, shapeOf, targetsOf, waitingAgent } from './state.js'
+import { barrierOf, branchOf, shapeOf, targetsOf, waitingAgent } from './state.js'
 
 /** Does what a legal action says (KERNEL §3). */
 export function perform(draft: Draft, branch: Branch, action: Action): void {
@@ -54,9 +54,10 @@ function isNotify(draft: Draft, branch: Branch, to: string): boolean {
 
 /** Over an edge that is no notify edge: a reply, an escape, a rendezvous, or a move, the first that fits. */
 function go(draft: Draft, branch: Branch, to: string): void {
-  for (const { barrier, agent } of enclosingForks(draft.state, branch.scope)) {
-    if (agent !== to) continue
-    return barrier.id === branch.scope ? arrive(draft, branch) : escape(draft, branch, barrier.id)
+  for (let barrier = barrierOf(draft.state, branch.scope); barrier.waiting !== null; ) {
+    const waiting = branchOf(draft.state, barrier.waiting)
+    if (waiting.agent === to) return barrier.id === branch.scope ? arrive(draft, branch) : escape(draft, branch, barrier.id)
+    barrier = barrierOf(draft.state, waiting.scope)
   }
   if (shapeOf(draft.state).joins.includes(to)) return emit(draft, { type: 'branch.held', branch: branch.id, node: to })
   emit(draft, { type: 'branch.moved', branch: branch.id, to })
@@ -75,10 +76,7 @@ function escape(draft: Draft, branch: Branch, to: string): void {
 /** At the root or in a detached scope its slots arrive; inside forks it escapes to the outermost. */
 function finish(draft: Draft, branch: Branch): void {
   let outermost = barrierOf(draft.state, branch.scope)
-  for (const { barrier } of enclosingForks(draft.state, branch.scope)) {
-    const waiting = branchOf(draft.state, barrier.waiting ?? '')
-    outermost = barrierOf(draft.state, waiting.scope)
-  }
+  while (outermost.waiting !== null) outermost = barrierOf(draft.state, branchOf(draft.state, outermost.waiting).scope)
   if (outermost.id === branch.scope) arrive(draft, branch)
   else escape(draft, branch, outermost.id)
 }

@@ -9,7 +9,7 @@ import { askOf } from './ids.js'
 import type { Slot } from './join.js'
 import { needOf } from './join.js'
 import { mergedAtJoin } from './merging.js'
-import { contributions, joinData, reportedSlots } from './reported.js'
+import { contributions, joinData, reportedSlots, type Tally, tallyOf } from './reported.js'
 import type { Barrier, Branch, Firing } from './state.js'
 import { barrierOf, branchOf } from './state.js'
 import type { Onward } from './undo-state.js'
@@ -51,24 +51,24 @@ function fire(draft: Draft, open: Barrier, byTimeout: boolean): void {
   const firing = firingOf(open, byTimeout)
   closeScope(draft, open.id)
   const barrier = barrierOf(draft.state, open.id)
-  const slots = reportedSlots(barrier, firing.deciding)
+  const tally = tallyOf(barrier, firing.deciding)
   if (barrier.kind !== 'fork' || barrier.waiting === null) {
-    emitFired(draft, barrier, firing, slots, {})
+    emitFired(draft, barrier, firing, tally, {})
     if (barrier.kind === 'root') decideRun(draft, barrier)
     return
   }
   const waiting = branchOf(draft.state, barrier.waiting)
   if (barrier.each !== null) {
-    emitFired(draft, barrier, firing, slots, { goes: 'step' })
+    emitFired(draft, barrier, firing, tally, { goes: 'step' })
     return completeEach(draft, barrier, waiting)
   }
-  if (!firing.ok && barrier.join.insufficient === 'ask') return askWhether(draft, barrier, firing, slots, waiting)
-  const next = whatNext(draft, barrier, firing, slots, waiting, firing.ok || barrier.join.insufficient === 'resume')
+  if (!firing.ok && barrier.join.insufficient === 'ask') return askWhether(draft, barrier, firing, tally, waiting)
+  const next = whatNext(draft, barrier, firing, tally, waiting, firing.ok || barrier.join.insufficient === 'resume')
   if (draft.state.undo.forks.has(barrier.id)) {
-    emitFired(draft, barrier, firing, slots, { goes: 'undo' })
+    emitFired(draft, barrier, firing, tally, { goes: 'undo' })
     return undoFirst(draft, barrier.id, next)
   }
-  emitFired(draft, barrier, firing, slots, next)
+  emitFired(draft, barrier, firing, tally, next)
   settleWaiting(draft, waiting, next)
 }
 
@@ -97,14 +97,12 @@ interface Next {
   readonly error?: Failure
 }
 
-function emitFired(draft: Draft, barrier: Barrier, firing: Firing, slots: readonly Slot[], next: Next): void {
-  const tally = { arrived: 0, failed: 0, escaped: 0, cancelled: 0 }
-  for (const slot of slots) tally[slot.status]++
+function emitFired(draft: Draft, barrier: Barrier, firing: Firing, tally: Tally, next: Next): void {
   emit(draft, {
     type: 'barrier.fired',
     barrier: barrier.id,
     ok: firing.ok,
-    width: slots.length,
+    width: barrier.calls.length,
     ...tally,
     ...(firing.deciding !== null && { decidedBy: firing.deciding }),
     ...(firing.byTimeout && { byTimeout: true }),
@@ -114,10 +112,9 @@ function emitFired(draft: Draft, barrier: Barrier, firing: Firing, slots: readon
 }
 
 /** What becomes of the waiting branch: it fails, goes past its fork because everybody has, or has a turn with the join. */
-function whatNext(draft: Draft, barrier: Barrier, firing: Firing, slots: readonly Slot[], waiting: Branch, goesOn: boolean): Next {
-  if (!goesOn) return { goes: 'fail', error: joinFailure(barrier, slots, waiting) }
-  const gone =
-    slots.every((slot) => slot.status === 'escaped' || slot.status === 'cancelled') && slots.some((slot) => slot.status === 'escaped')
+function whatNext(draft: Draft, barrier: Barrier, firing: Firing, tally: Tally, waiting: Branch, goesOn: boolean): Next {
+  if (!goesOn) return { goes: 'fail', error: joinFailure(barrier, reportedSlots(barrier, firing.deciding), waiting) }
+  const gone = tally.escaped > 0 && tally.arrived + tally.failed === 0
   if (barrier.join.policy !== 'settled' && gone && contributions(barrier, firing.deciding).here.length === 0) return { goes: 'escape' }
   const merged = mergedAtJoin(draft, barrier, waiting, firing.deciding)
   if ('problem' in merged)
@@ -152,9 +149,9 @@ function settleWaiting(draft: Draft, waiting: Branch, next: Next): void {
   else if (next.goes === 'escape') emit(draft, { type: 'branch.settled', branch: waiting.id, status: 'escaped' })
 }
 
-function askWhether(draft: Draft, barrier: Barrier, firing: Firing, slots: readonly Slot[], waiting: Branch): void {
-  emitFired(draft, barrier, firing, slots, { goes: 'ask' })
-  const join = joinData(false, slots, contributions(barrier, firing.deciding).here)
+function askWhether(draft: Draft, barrier: Barrier, firing: Firing, tally: Tally, waiting: Branch): void {
+  emitFired(draft, barrier, firing, tally, { goes: 'ask' })
+  const join = joinData(false, reportedSlots(barrier, firing.deciding), contributions(barrier, firing.deciding).here)
   const ask = {
     id: askOf(waiting.id, waiting.asks + 1),
     branch: waiting.id,
@@ -173,7 +170,7 @@ export function release(draft: Draft, id: string, goesOn: boolean): void {
   const firing = barrier.fired
   if (firing === null || barrier.waiting === null) return
   const waiting = branchOf(draft.state, barrier.waiting)
-  const next = whatNext(draft, barrier, firing, reportedSlots(barrier, firing.deciding), waiting, goesOn)
+  const next = whatNext(draft, barrier, firing, tallyOf(barrier, firing.deciding), waiting, goesOn)
   if (draft.state.undo.forks.has(id)) return undoFirst(draft, id, next)
   emit(draft, { type: 'barrier.released', barrier: id, goes: next.goes ?? 'turn', ...(next.state !== undefined && { state: next.state }) })
   settleWaiting(draft, waiting, next)

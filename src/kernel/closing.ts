@@ -6,7 +6,10 @@ import { barrierOf, branchOf, liveIn } from './state.js'
 
 /** Cancels what is live in a scope, down to the last grandchild. Detached branches are not in it and go on. */
 export function closeScope(draft: Draft, barrier: string): void {
-  const live = [...liveIn(draft.state, barrierOf(draft.state, barrier))]
+  const open = barrierOf(draft.state, barrier)
+  // Whoever is live owes a slot.
+  if (open.pending === 0) return
+  const live = [...liveIn(draft.state, open)]
   live.sort((a, b) => (a.slots[0] ?? 0) - (b.slots[0] ?? 0))
   for (const { id } of live) cancelBranch(draft, id)
 }

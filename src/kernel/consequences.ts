@@ -40,7 +40,8 @@ function checkTurns(draft: Draft): void {
   const { state } = draft
   if (state.status !== 'running') return
   const { maxTurns, maxTurnsPerBranch } = shapeOf(state).limits
-  const looping = draft.turned.some((id) => (state.branches.get(id)?.turn ?? 0) > maxTurnsPerBranch)
+  let looping = false
+  for (const id of draft.turned) if ((state.branches.get(id)?.turn ?? 0) > maxTurnsPerBranch) looping = true
   // Which of the two is crossed first may depend on the order, so both say the same.
   if (state.turnsUsed + state.fresh <= maxTurns && !looping) return
   crossLimit(
@@ -55,7 +56,7 @@ function startTurns(draft: Draft): void {
   if (draft.state.status !== 'running' || draft.state.pausedAt !== null) return
   for (let ticket = draft.state.queueHead; ticket < draft.state.queueTail; ticket++) {
     if (concurrency !== null && draft.state.turns.size >= concurrency) return
-    const id = draft.state.queue.get(`${ticket}`)
+    const id = draft.state.queue.get(ticket)
     if (id === undefined) continue
     const { agent, turn, attempt, message } = branchOf(draft.state, id)
     emit(draft, { type: 'turn.started', branch: id, agent, turn, attempt, message })

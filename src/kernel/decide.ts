@@ -149,7 +149,7 @@ function startGraph(draft: Draft, { steps, stragglers, limits }: GraphShape): nu
     crossLimit(draft, 'LIMIT_BRANCHES', `the run needs more than the ${limits.maxBranches} branches it may have (maxBranches)`)
     return null
   }
-  steps.forEach(({ id, after }, slot) => {
+  steps.forEach(({ id }, slot) => {
     emit(draft, {
       type: 'branch.opened',
       branch: rootBranch(slot, steps.length),
@@ -159,8 +159,8 @@ function startGraph(draft: Draft, { steps, stragglers, limits }: GraphShape): nu
       slot,
       gated: true,
     })
-    if (after.length === 0) draft.gates.push(id)
   })
+  draft.gates = steps.filter(({ after }) => after.length === 0).map(({ id }) => id)
   return null
 }
 

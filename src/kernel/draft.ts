@@ -3,7 +3,7 @@ import { fold } from './evolve.js'
 import { copyState, type Folding } from './folding.js'
 import type { Code } from './shape.js'
 import type { State } from './state.js'
-import { branchOf } from './state.js'
+import { branchOf, shapeOf } from './state.js'
 
 /**
  * A decision in the making. It lives inside one call of `decide` and is seen by nobody else.
@@ -18,24 +18,24 @@ export interface Draft {
   readonly at: number
   readonly code: Code | null
   readonly events: Event[]
-  slots: string[]
-  scopes: string[]
-  gates: string[]
-  readonly turned: string[]
+  slots: readonly string[]
+  scopes: readonly string[]
+  gates: readonly string[]
+  turned: readonly string[]
 }
 
 export function draftOf(state: State, at: number, code: Code | null): Draft {
   const own = copyState(state)
-  own.edit = {}
+  own.edit = state.seq
   return {
     state: own,
     at: Math.max(at, state.at),
     code,
     events: [],
-    slots: [],
-    scopes: [],
-    gates: [],
-    turned: [],
+    slots: none,
+    scopes: none,
+    gates: none,
+    turned: none,
   }
 }
 
@@ -49,46 +49,58 @@ export function emit(draft: Draft, body: EventBody): void {
   fold(draft.state, event)
 }
 
-/** Most of what is touched is touched again at once. */
-function add(list: string[], id: string): void {
-  if (list[list.length - 1] !== id) list.push(id)
+/** Most steps touch nothing of a kind, or one thing, and that again at once. */
+const none: readonly string[] = Object.freeze([])
+
+function added(list: readonly string[], id: string): readonly string[] {
+  if (list.length === 0) return [id]
+  // Only the draft has it, since it was made here.
+  if (list[list.length - 1] !== id) (list as string[]).push(id)
+  return list
+}
+
+/** Branches of a scope have moved, which matters to its rendezvous, if there are any. */
+function changed(draft: Draft, scope: string): void {
+  if (shapeOf(draft.state).joins.length > 0) draft.scopes = added(draft.scopes, scope)
 }
 
 function touch(draft: Draft, body: EventBody): void {
   switch (body.type) {
     case 'barrier.opened':
     case 'barrier.arrived':
-      add(draft.slots, body.barrier)
+      draft.slots = added(draft.slots, body.barrier)
       return
     case 'branch.settled':
     case 'step.completed':
     case 'step.skipped': {
       const { scope, agent } = branchOf(draft.state, body.branch)
-      add(draft.slots, scope)
-      add(draft.scopes, scope)
-      for (const step of draft.state.run?.dependents[agent] ?? []) draft.gates.push(step)
+      draft.slots = added(draft.slots, scope)
+      changed(draft, scope)
+      for (const step of draft.state.run?.dependents[agent] ?? []) draft.gates = added(draft.gates, step)
       return
     }
-    case 'branch.moved':
     case 'branch.held':
-      add(draft.scopes, branchOf(draft.state, body.branch).scope)
-      draft.turned.push(body.branch)
+      changed(draft, branchOf(draft.state, body.branch).scope)
+      return
+    case 'branch.moved':
+      changed(draft, branchOf(draft.state, body.branch).scope)
+      draft.turned = added(draft.turned, body.branch)
       return
     case 'rendezvous.fired':
-      add(draft.scopes, body.barrier)
-      draft.turned.push(body.branch)
+      changed(draft, body.barrier)
+      draft.turned = added(draft.turned, body.branch)
       return
     case 'branch.opened':
     case 'gate.opened':
     case 'branch.notified':
     case 'ask.answered':
     case 'ask.expired':
-      draft.turned.push(body.branch)
+      draft.turned = added(draft.turned, body.branch)
       return
     case 'barrier.fired':
     case 'barrier.released': {
       const waiting = draft.state.barriers.get(body.barrier)?.waiting
-      if (waiting !== null && waiting !== undefined) draft.turned.push(waiting)
+      if (waiting !== null && waiting !== undefined) draft.turned = added(draft.turned, waiting)
       return
     }
     default:

@@ -49,7 +49,7 @@ import { Trie } from './trie.js'
 /** Folds one event into a state and gives the next one. Applies no rule and runs no code of users: the event says what was decided. */
 export function evolve(before: State, event: Event): State {
   const state = copyState(before)
-  state.edit = {}
+  state.edit = before.seq
   fold(state, event)
   state.edit = null
   return state

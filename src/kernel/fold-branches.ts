@@ -1,22 +1,20 @@
 import type { Action } from './action.js'
 import type { Goes } from './event.js'
-import { closeAsk, dequeue, dropWork, nextTurn, putBranch } from './fold-turns.js'
+import { closeAsk, dequeue, dropWork, nextTurn } from './fold-turns.js'
 import { abortedWork, choseSlots, follow, forkClosed, forkOpened, joinLines, joinSlots, stepDone } from './fold-undo.js'
-import { copyBarrier, copyBranch, type Folding, type Of } from './folding.js'
+import { type ChangingBarrier, type ChangingBranch, changingBarrier, changingBranch, type Folding, type Of } from './folding.js'
 import { attemptId, backoffTimer } from './ids.js'
 import { inherited } from './memory.js'
 import type { TurnMessage } from './message.js'
 import { reachKey, reachOf } from './reach.js'
 import { contributions, joinData, reportedSlots } from './reported.js'
-import { Row } from './row.js'
 import type { Asked, Barrier, Branch, Contribution, Gate, SettledSlot } from './state.js'
 import { barrierOf, branchOf, clockAt, enclosingForks, shapeOf } from './state.js'
 import { Trie } from './trie.js'
 
-/** Shared, because most branches carry nothing. */
+/** Shared, because most branches carry nothing, and begin like this. */
 const none: readonly Contribution[] = Object.freeze([])
-
-type Changing = ReturnType<typeof copyBarrier>
+const gated: Branch['standing'] = Object.freeze({ status: 'gated' })
 
 function putBarrier(state: Folding, barrier: Barrier): void {
   state.barriers = state.barriers.set(barrier.id, barrier, state.edit)
@@ -25,21 +23,16 @@ function putBarrier(state: Folding, barrier: Barrier): void {
 // ── where branches are, for the rendezvous ───────────────────────────────────────────────────────────────
 
 /** Adds a live branch that is not held to the counts of what it reaches (or takes it out again). */
-function count(state: Folding, barrier: Changing, agent: string, by: 1 | -1): void {
-  if (barrier.approaching.length === 0) return
-  const reached = state.reaches.get(barrier.reach)?.from[agent] ?? []
-  if (reached.length === 0) return
-  const approaching = barrier.approaching.slice()
-  for (const index of reached) approaching[index] = (approaching[index] ?? 0) + by
-  barrier.approaching = approaching
+function count(state: Folding, barrier: ChangingBarrier, agent: string, by: 1 | -1): void {
+  const { approaching } = barrier
+  if (approaching.length === 0) return
+  for (const index of state.reaches.get(barrier.reach)?.from[agent] ?? []) approaching[index] = (approaching[index] ?? 0) + by
 }
 
-function regroup(state: Folding, barrier: Changing, node: string, change: (group: Trie<true>) => Trie<true>): void {
+function regroup(state: Folding, barrier: ChangingBarrier, node: string, change: (group: Trie<true>) => Trie<true>): void {
   const index = shapeOf(state).joins.indexOf(node)
-  const groups = barrier.groups.slice()
-  const group = change(groups[index] ?? Trie.empty<true>())
-  groups[index] = group.size === 0 ? null : group
-  barrier.groups = groups
+  const group = change(barrier.groups[index] ?? Trie.empty<true>())
+  barrier.groups[index] = group.size === 0 ? null : group
 }
 
 /** What its last action asked of the next agent. */
@@ -87,7 +80,8 @@ export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
   const barrier = barrierOf(state, event.barrier)
   const parent = event.parent === null ? null : branchOf(state, event.parent)
   const first = asked(parent === null ? 'Start' : parent.agent, barrier.calls[event.slot]?.request, barrier.base)
-  const branch: Branch = {
+  const requests = [first]
+  const branch: ChangingBranch = {
     id: event.branch,
     agent: event.to,
     scope: event.barrier,
@@ -98,10 +92,10 @@ export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
     attempt: 1,
     rejections: 0,
     failures: 0,
-    standing: { status: 'gated' },
+    standing: gated,
     state: barrier.base,
-    message: requestMessage([first]),
-    requests: [first],
+    message: requestMessage(requests),
+    requests,
     carried: none,
     memory: parent === null ? null : inherited(parent.memory),
     action: null,
@@ -109,99 +103,83 @@ export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
     forks: 0,
     asks: 0,
   }
-  if (barrier.approaching.length > 0) {
-    const next = copyBarrier(barrier)
-    count(state, next, branch.agent, 1)
-    putBarrier(state, next)
-  }
+  if (barrier.approaching.length > 0) count(state, changingBarrier(state, barrier.id), branch.agent, 1)
   state.branchesUsed++
   follow(state, branch.id, event.parent)
-  if (parent !== null) {
-    const adopting = copyBranch(parent)
-    adopting.children++
-    putBranch(state, adopting)
-  }
-  if (event.gated) putBranch(state, branch)
-  else nextTurn(state, branch, branch.message)
+  if (parent !== null) changingBranch(state, parent.id).children++
+  state.branches = state.branches.set(branch.id, branch, state.edit)
+  if (!event.gated) nextTurn(state, branch, branch.message)
 }
 
 export function branchMoved(state: Folding, event: Of<'branch.moved'>): void {
-  const branch = branchOf(state, event.branch)
-  const request = askedBy(branch)
+  const branch = changingBranch(state, event.branch)
+  const requests = [askedBy(branch)]
   if (shapeOf(state).joins.length > 0) {
-    const barrier = copyBarrier(barrierOf(state, branch.scope))
+    const barrier = changingBarrier(state, branch.scope)
     count(state, barrier, branch.agent, -1)
     count(state, barrier, event.to, 1)
-    putBarrier(state, barrier)
   }
-  const next = copyBranch(branch)
-  next.agent = event.to
-  next.requests = [request]
-  nextTurn(state, next, requestMessage([request]))
+  branch.agent = event.to
+  branch.requests = requests
+  nextTurn(state, branch, requestMessage(requests))
 }
 
 export function branchNotified(state: Folding, event: Of<'branch.notified'>): void {
-  const branch = branchOf(state, event.branch)
+  const branch = changingBranch(state, event.branch)
   const request = branch.action === null ? undefined : valueOf(branch.action)
   const join = joinData(true, [{ index: 0, to: event.to, request, status: 'arrived', by: event.to, value: undefined }], [])
   nextTurn(state, branch, { kind: 'join', join })
 }
 
 export function branchHeld(state: Folding, event: Of<'branch.held'>): void {
-  const branch = branchOf(state, event.branch)
-  const barrier = copyBarrier(barrierOf(state, branch.scope))
+  const branch = changingBranch(state, event.branch)
+  const barrier = changingBarrier(state, branch.scope)
   count(state, barrier, branch.agent, -1)
-  regroup(state, barrier, event.node, (group) => group.set(branch.id, true))
-  putBarrier(state, barrier)
-  putBranch(state, {
-    ...branch,
-    agent: event.node,
-    requests: [askedBy(branch)],
-    standing: { status: 'held', node: event.node },
-  })
+  regroup(state, barrier, event.node, (group) => group.set(branch.id, true, state.edit))
+  branch.requests = [askedBy(branch)]
+  branch.agent = event.node
+  branch.standing = { status: 'held', node: event.node }
 }
 
 export function rendezvousFired(state: Folding, event: Of<'rendezvous.fired'>): void {
-  const barrier = copyBarrier(barrierOf(state, event.barrier))
-  const survivor = branchOf(state, event.branch)
+  const barrier = changingBarrier(state, event.barrier)
+  const survivor = changingBranch(state, event.branch)
   const others = event.merged.map((id) => branchOf(state, id))
-  const all = [survivor, ...others]
   for (const other of others) state.branches = state.branches.delete(other.id, state.edit)
   regroup(state, barrier, event.node, () => Trie.empty<true>())
   count(state, barrier, event.node, 1)
-  putBarrier(state, barrier)
-  joinLines(
-    state,
-    survivor.id,
-    all.map(({ id }) => id),
-    `${event.node}@${survivor.id}/${survivor.turn}`,
-  )
-  const requests = all.flatMap((branch) => branch.requests)
-  const merged: Branch = {
-    ...survivor,
-    slots: others.length === 0 ? survivor.slots : all.flatMap((branch) => branch.slots).sort((a, b) => a - b),
-    carried: others.length === 0 ? survivor.carried : all.flatMap((branch) => branch.carried),
-    requests,
-    state: event.state ?? survivor.state,
+  const lines = [survivor.id, ...event.merged]
+  joinLines(state, survivor.id, lines, `${event.node}@${survivor.id}/${survivor.turn}`)
+  if (others.length > 0) {
+    const all = [survivor, ...others]
+    survivor.slots = all.flatMap((branch) => branch.slots).sort((a, b) => a - b)
+    survivor.carried = all.flatMap((branch) => branch.carried)
+    survivor.requests = all.flatMap((branch) => branch.requests)
   }
-  nextTurn(state, merged, requestMessage(requests))
+  survivor.state = event.state ?? survivor.state
+  nextTurn(state, survivor, requestMessage(survivor.requests))
 }
 
 export function branchSettled(state: Folding, event: Of<'branch.settled'>): void {
   const branch = branchOf(state, event.branch)
-  remove(state, branch, (first) => settledSlot(branch, event, first))
+  if (event.status !== 'arrived') settleSlots(state, branch, (first) => settledSlot(branch, event, first))
+  remove(state, branch)
 }
 
-/** The branch is over: those of its slots that are pending settle, and everything that it waited for is let go. */
-function remove(state: Folding, branch: Branch, slotOf: (first: boolean) => SettledSlot): void {
-  const { id, standing, slots } = branch
-  const barrier = copyBarrier(barrierOf(state, branch.scope))
-  if (standing.status === 'held') regroup(state, barrier, standing.node, (group) => group.delete(id))
-  else count(state, barrier, branch.agent, -1)
-  slots.forEach((slot, place) => {
-    if (barrier.slots.get(slot) === undefined) settle(barrier, slot, slotOf(place === 0))
+/** What becomes of the slots of a branch that are still pending. */
+function settleSlots(state: Folding, branch: Branch, slotOf: (first: boolean) => SettledSlot): void {
+  const barrier = changingBarrier(state, branch.scope)
+  branch.slots.forEach((slot, place) => {
+    if (barrier.slots.get(slot) === undefined) settle(state, barrier, slot, slotOf(place === 0))
   })
-  putBarrier(state, barrier)
+}
+
+/** The branch is over and its slots have settled: everything that it waited for is let go. */
+function remove(state: Folding, branch: Branch): void {
+  const { id, standing, slots } = branch
+  const barrier = changingBarrier(state, branch.scope)
+  if (standing.status === 'held') regroup(state, barrier, standing.node, (group) => group.delete(id, state.edit))
+  else count(state, barrier, branch.agent, -1)
   dequeue(state, branch)
   const attempt = state.turns.get(id)
   const aborted = attempt === undefined ? null : { ...attempt, ...abortedWork(state, branch) }
@@ -249,12 +227,12 @@ function countAtGates(state: Folding, step: string, succeeded: boolean): void {
 }
 
 export function gateOpened(state: Folding, event: Of<'gate.opened'>): void {
-  const branch = branchOf(state, event.branch)
-  const barrier = barrierOf(state, branch.scope)
-  if (barrier.each === null) return nextTurn(state, branch, { kind: 'step', sees: event.sees ?? [] })
+  const branch = changingBranch(state, event.branch)
+  const { each, waiting } = barrierOf(state, branch.scope)
+  if (each === null) return nextTurn(state, branch, { kind: 'step', sees: event.sees ?? [] })
   // An item sees what its step sees.
-  const step = barrier.waiting === null ? undefined : state.branches.get(barrier.waiting)?.message
-  putBarrier(state, { ...barrier, each: { ...barrier.each, opened: barrier.each.opened + 1 } })
+  const step = waiting === null ? undefined : state.branches.get(waiting)?.message
+  changingBarrier(state, branch.scope).each = { ...each, opened: each.opened + 1 }
   nextTurn(state, branch, { kind: 'step', sees: step?.kind === 'step' ? step.sees : [], item: branch.slots[0] ?? 0 })
 }
 
@@ -262,7 +240,7 @@ export function stepCompleted(state: Folding, event: Of<'step.completed'>): void
   const branch = branchOf(state, event.branch)
   stepDone(state, branch, event)
   state.turns = state.turns.delete(branch.id, state.edit)
-  remove(state, branch, () => ({
+  settleSlots(state, branch, () => ({
     status: 'arrived',
     branch: branch.id,
     first: true,
@@ -270,36 +248,34 @@ export function stepCompleted(state: Folding, event: Of<'step.completed'>): void
     ...(event.output !== undefined && { value: event.output }),
     ...(event.holes !== undefined && { holes: event.holes }),
     state: undefined,
-    carried: [],
+    carried: none,
   }))
+  remove(state, branch)
 }
 
 export function stepSkipped(state: Folding, event: Of<'step.skipped'>): void {
   const branch = branchOf(state, event.branch)
   state.turns = state.turns.delete(branch.id, state.edit)
   const { cause, error } = event
-  remove(state, branch, () => ({ status: 'skipped', branch: branch.id, first: true, cause, ...(error !== undefined && { error }) }))
+  settleSlots(state, branch, () => ({ status: 'skipped', branch: branch.id, first: true, cause, ...(error !== undefined && { error }) }))
+  remove(state, branch)
 }
 
 // ── barriers ─────────────────────────────────────────────────────────────────────────────────────────────
 
 export function barrierOpened(state: Folding, event: Of<'barrier.opened'>): void {
   const { joins } = shapeOf(state)
-  const branch = event.branch === undefined ? null : branchOf(state, event.branch)
+  const branch = event.branch === undefined ? null : changingBranch(state, event.branch)
   const waiting = event.kind === 'fork' && branch !== null ? branch.id : null
-  if (branch !== null)
-    putBranch(state, {
-      ...branch,
-      forks: branch.forks + 1,
-      ...(waiting !== null && { standing: { status: 'forked', barrier: event.barrier } }),
-    })
+  if (branch !== null) branch.forks++
+  if (branch !== null && waiting !== null) branch.standing = { status: 'forked', barrier: event.barrier }
   putBarrier(state, {
     id: event.barrier,
     kind: event.kind,
     waiting,
     join: event.join,
     calls: callsOf(state, branch, event),
-    slots: Row.of<SettledSlot>(event.width),
+    slots: Trie.empty<SettledSlot, number>(),
     pending: event.width,
     arrived: 0,
     failed: 0,
@@ -340,29 +316,28 @@ function addReach(state: Folding, id: string): void {
   const waiting = new Set([...enclosingForks(state, id)].map(({ agent }) => agent))
   const reach = reachKey(waiting)
   if (!state.reaches.has(reach)) state.reaches = state.reaches.set(reach, reachOf(nodes, edges, joins, waiting))
-  putBarrier(state, { ...barrierOf(state, id), reach })
+  changingBarrier(state, id).reach = reach
 }
 
-function settle(barrier: Changing, index: number, slot: SettledSlot): void {
-  barrier.slots = barrier.slots.set(index, slot)
+function settle(state: Folding, barrier: ChangingBarrier, index: number, slot: SettledSlot): void {
+  barrier.slots = barrier.slots.set(index, slot, state.edit)
   barrier.pending--
   barrier[slot.status]++
 }
 
 export function barrierArrived(state: Folding, event: Of<'barrier.arrived'>): void {
-  const barrier = copyBarrier(barrierOf(state, event.barrier))
   const { slot, by } = event
   const branch = event.branch === undefined ? null : branchOf(state, event.branch)
-  const value = branch === null || branch.action === null ? undefined : valueOf(branch.action)
   const first = branch === null || branch.slots[0] === slot
-  const carried = branch !== null && first ? branch.carried : none
-  const common = { status: 'arrived', branch: branch?.id ?? null, first, by, state: branch?.state, carried } as const
-  settle(
-    barrier,
-    slot,
-    value === undefined ? common : { status: 'arrived', branch: common.branch, first, by, value, state: common.state, carried },
-  )
-  putBarrier(state, barrier)
+  settle(state, changingBarrier(state, event.barrier), slot, arrivedSlot(branch, first, by))
+}
+
+function arrivedSlot(branch: Branch | null, first: boolean, by: string): SettledSlot {
+  if (branch === null) return { status: 'arrived', branch: null, first, by, state: undefined, carried: none }
+  const value = branch.action === null ? undefined : valueOf(branch.action)
+  const carried = first ? branch.carried : none
+  if (value === undefined) return { status: 'arrived', branch: branch.id, first, by, state: branch.state, carried }
+  return { status: 'arrived', branch: branch.id, first, by, value, state: branch.state, carried }
 }
 
 export function dropBarrier(state: Folding, id: string): void {
@@ -377,7 +352,7 @@ export function barrierFired(state: Folding, event: Of<'barrier.fired'>): void {
   choseSlots(state, barrier.id, deciding)
   if (event.goes === undefined || event.goes === 'step') return dropBarrier(state, barrier.id)
   if (event.goes !== 'ask' && event.goes !== 'undo') return goOn(state, barrier, event.goes, event.ok, deciding, event.state)
-  putBarrier(state, { ...barrier, fired: { ok: event.ok, deciding, byTimeout: event.byTimeout ?? false } })
+  changingBarrier(state, barrier.id).fired = { ok: event.ok, deciding, byTimeout: event.byTimeout ?? false }
   state.timers = state.timers.delete(barrier.id, state.edit)
 }
 
@@ -399,12 +374,8 @@ function goOn(
   if (barrier.waiting === null || goes === 'fail') return
   joinSlots(state, barrier, deciding)
   const { here, outward } = contributions(barrier, deciding)
-  const waiting = branchOf(state, barrier.waiting)
-  const branch: Branch = {
-    ...waiting,
-    carried: outward.length === 0 ? waiting.carried : [...waiting.carried, ...outward],
-    state: merged ?? waiting.state,
-  }
-  if (goes === 'escape') putBranch(state, branch)
-  else nextTurn(state, branch, { kind: 'join', join: joinData(ok, reportedSlots(barrier, deciding), here) })
+  const branch = changingBranch(state, barrier.waiting)
+  if (outward.length > 0) branch.carried = [...branch.carried, ...outward]
+  branch.state = merged ?? branch.state
+  if (goes !== 'escape') nextTurn(state, branch, { kind: 'join', join: joinData(ok, reportedSlots(barrier, deciding), here) })
 }

@@ -1,48 +1,41 @@
 import type { Action } from './action.js'
 import type { Event } from './event.js'
-import { copyBranch, type Folding, type Of } from './folding.js'
 import { abortedWork, childLeft, turnDone, undoDue } from './fold-undo.js'
+import { type ChangingBranch, changingBranch, type Folding, type Of } from './folding.js'
 import { attemptId, backoffTimer, sleepTimer } from './ids.js'
 import { changed } from './lifecycle.js'
 import { forgetting, remembering } from './memory.js'
 import type { StepMessage, TurnMessage } from './message.js'
 import type { ActivityRecord, Attempt, Branch, State, TurnWork } from './state.js'
-import { branchOf, clockAt } from './state.js'
+import { clockAt } from './state.js'
 import { Trie } from './trie.js'
 import { type Reserve, reserving, settling, usedBy } from './usage.js'
-
-export function putBranch(state: Folding, branch: Branch): void {
-  state.branches = state.branches.set(branch.id, branch, state.edit)
-}
 
 // ── the queue of turns ───────────────────────────────────────────────────────────────────────────────────
 
 /** The branch waits for its (next attempt at its) turn to start. */
-export function enqueue(state: Folding, branch: Branch): void {
+export function enqueue(state: Folding, branch: ChangingBranch): void {
   const ticket = state.queueTail++
-  const next = copyBranch(branch)
-  next.standing = { status: 'ready', ticket }
-  putBranch(state, next)
-  state.queue = state.queue.set(`${ticket}`, branch.id, state.edit)
+  branch.standing = { status: 'ready', ticket }
+  state.queue = state.queue.set(ticket, branch.id, state.edit)
   if (branch.attempt === 1) state.fresh++
 }
 
 export function dequeue(state: Folding, branch: Branch): void {
   if (branch.standing.status !== 'ready' || branch.standing.ticket === null) return
-  state.queue = state.queue.delete(`${branch.standing.ticket}`, state.edit)
+  state.queue = state.queue.delete(branch.standing.ticket, state.edit)
   if (branch.attempt === 1) state.fresh--
 }
 
-export function nextTurn(state: Folding, branch: Branch, message: TurnMessage | StepMessage): void {
-  const next = copyBranch(branch)
-  next.turn++
-  next.attempt = 1
-  next.rejections = 0
-  next.failures = 0
-  next.message = message
+export function nextTurn(state: Folding, branch: ChangingBranch, message: TurnMessage | StepMessage): void {
+  branch.turn++
+  branch.attempt = 1
+  branch.rejections = 0
+  branch.failures = 0
+  branch.message = message
   const anew = message.kind === 'request' || message.kind === 'merged'
-  if (anew && branch.memory !== null && remembers(state, branch.agent) === 'turn') next.memory = forgetting(branch.memory, branch.agent)
-  enqueue(state, next)
+  if (anew && branch.memory !== null && remembers(state, branch.agent) === 'turn') branch.memory = forgetting(branch.memory, branch.agent)
+  enqueue(state, branch)
 }
 
 const remembers = (state: Folding, agent: string) => state.run?.shape.agents[agent]?.remembers
@@ -65,61 +58,60 @@ function attemptOf(branch: Branch, { at, seq }: Event): Attempt {
 const started: Branch['standing'] = Object.freeze({ status: 'ready', ticket: null })
 
 export function turnStarted(state: Folding, event: Of<'turn.started'>): void {
-  const branch = branchOf(state, event.branch)
+  const branch = changingBranch(state, event.branch)
   const ticket = branch.standing.status === 'ready' ? branch.standing.ticket : null
   dequeue(state, branch)
-  const next = copyBranch(branch)
-  next.standing = started
-  putBranch(state, next)
+  branch.standing = started
   if (ticket !== null) state.queueHead = Math.max(state.queueHead, ticket + 1)
   state.turns = state.turns.set(branch.id, attemptOf(branch, event), state.edit)
   if (branch.attempt === 1) state.turnsUsed++
 }
 
 export function turnCompleted(state: Folding, event: Of<'turn.completed'>): void {
-  const branch = branchOf(state, event.branch)
-  const next = copyBranch(branch)
-  next.action = event.action
+  const branch = changingBranch(state, event.branch)
   turnDone(state, branch, event.action)
-  if ('state' in event.action && event.action.state !== undefined) next.state = event.action.state
-  next.memory = remembered(state, branch, event.action)
+  branch.memory = remembered(state, branch, event.action)
+  branch.action = event.action
+  if ('state' in event.action && event.action.state !== undefined) branch.state = event.action.state
   dropWork(state, branch.id)
   state.turns = state.turns.delete(branch.id, state.edit)
-  putBranch(state, next)
 }
 
 export function turnRejected(state: Folding, event: Of<'turn.rejected'>): void {
-  const branch = branchOf(state, event.branch)
+  const branch = changingBranch(state, event.branch)
   const memory = remembered(state, branch)
   dropWork(state, branch.id)
   state.turns = state.turns.delete(branch.id, state.edit)
-  const rejections = branch.rejections + 1
-  const message = { kind: 'feedback', problem: event.problem } as const
-  if (event.final) putBranch(state, { ...branch, rejections })
-  else enqueue(state, { ...branch, attempt: branch.attempt + 1, rejections, message, memory })
+  branch.rejections++
+  if (event.final) return
+  branch.attempt++
+  branch.memory = memory
+  branch.message = { kind: 'feedback', problem: event.problem }
+  enqueue(state, branch)
 }
 
 export function turnFailed(state: Folding, event: Of<'turn.failed'>): void {
-  const branch = branchOf(state, event.branch)
+  const branch = changingBranch(state, event.branch)
   const attempt = { ...(state.turns.get(branch.id) ?? attemptOf(branch, event)), ...(event.timedOut && abortedWork(state, branch)) }
   if (event.notUndone !== undefined) childLeft(state, branch.id, event.notUndone)
   if (event.final) dropWork(state, branch.id)
   else keepWork(state, branch.id)
   state.turns = state.turns.delete(branch.id, state.edit)
   if (event.timedOut) state.aborting = state.aborting.set(attemptId(branch.id, branch.turn, branch.attempt), attempt, state.edit)
-  if (event.final) return putBranch(state, { ...branch, failures: branch.failures + 1 })
-  const again: Branch = { ...branch, attempt: branch.attempt + 1, failures: event.pauses ? 0 : branch.failures + 1 }
-  if (event.retryAt === undefined) return enqueue(state, again)
+  branch.failures = event.pauses ? 0 : branch.failures + 1
+  if (event.final) return
+  branch.attempt++
+  if (event.retryAt === undefined) return enqueue(state, branch)
   const id = backoffTimer(branch.id)
   state.timers = state.timers.set(id, { id, kind: 'backoff', due: event.retryAt }, state.edit)
-  putBranch(state, { ...again, standing: { status: 'backing-off' } })
+  branch.standing = { status: 'backing-off' }
 }
 
 export function timerFired(state: Folding, id: string): void {
   const timer = state.timers.get(id)
   state.timers = state.timers.delete(id, state.edit)
   if (timer?.kind === 'undo') undoDue(state, id)
-  if (timer?.kind === 'backoff') enqueue(state, branchOf(state, id.slice(0, -backoffTimer('').length)))
+  if (timer?.kind === 'backoff') enqueue(state, changingBranch(state, id.slice(0, -backoffTimer('').length)))
 }
 
 // ── activities ───────────────────────────────────────────────────────────────────────────────────────────
@@ -192,10 +184,11 @@ function keepWork(state: Folding, branch: string): void {
 
 export function askOpened(state: Folding, event: Of<'ask.opened'>): void {
   const { ask } = event
-  const branch = branchOf(state, event.branch)
+  const branch = changingBranch(state, event.branch)
   const common = { id: ask.id, branch: ask.branch, agent: ask.agent, openedAt: ask.openedAt }
   const barrier = ask.kind === 'join' ? ask.barrier : null
-  putBranch(state, { ...branch, asks: branch.asks + 1, standing: { status: 'asking', ask: ask.id, barrier } })
+  branch.asks++
+  branch.standing = { status: 'asking', ask: ask.id, barrier }
   if (ask.kind === 'join') {
     state.asks = state.asks.set(ask.id, { ...common, kind: 'join', barrier: ask.barrier }, state.edit)
     return
@@ -228,14 +221,14 @@ export function askAnswered(state: Folding, event: Of<'ask.answered'>): void {
   // A step has no second turn: the answer is its output.
   if (ask === undefined || ask.kind === 'join' || state.run?.shape.kind === 'graph') return
   const question = ask.kind === 'question' ? ask.question : { tool: ask.tool, input: ask.input, call: ask.call }
-  nextTurn(state, branchOf(state, event.branch), { kind: 'answer', askId: event.askId, question, value: event.value })
+  nextTurn(state, changingBranch(state, event.branch), { kind: 'answer', askId: event.askId, question, value: event.value })
 }
 
 export function askExpired(state: Folding, event: Of<'ask.expired'>): void {
   const ask = state.asks.get(event.askId)
   closeAsk(state, event.askId, 'expired')
   if (event.final) return
-  nextTurn(state, branchOf(state, event.branch), {
+  nextTurn(state, changingBranch(state, event.branch), {
     kind: 'expired',
     askId: event.askId,
     question: ask?.kind === 'question' ? ask.question : null,

@@ -1,11 +1,14 @@
 import type { Event, EventBody } from './event.js'
 import type { Barrier, Branch, State } from './state.js'
+import { barrierOf, branchOf } from './state.js'
+import type { Trie } from './trie.js'
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 /**
  * A state while an event is folded into it. It belongs to one call of `evolve`, or to one decision in the making, and to nobody else;
- * what it holds is persistent, so that a copy of it costs one object.
+ * what it holds is persistent, so that a copy of it costs one object. A branch or a barrier is copied when it is first changed, and
+ * from then on changed in place: whoever keeps one from before an event must not expect it to stay as it was.
  */
 export type Folding = Mutable<State>
 
@@ -50,8 +53,7 @@ export function copyState(state: State): Folding {
   }
 }
 
-/** A copy of a branch that its maker may change before it is put back. */
-export function copyBranch(branch: Branch): Mutable<Branch> {
+function copyBranch(branch: Branch): ChangingBranch {
   return {
     id: branch.id,
     agent: branch.agent,
@@ -75,8 +77,10 @@ export function copyBranch(branch: Branch): Mutable<Branch> {
   }
 }
 
-/** A copy of a barrier that its maker may change before it is put back. */
-export function copyBarrier(barrier: Barrier): Mutable<Barrier> {
+/** Most have no rendezvous. */
+const own = <T>(list: readonly T[]): T[] => (list.length === 0 ? (list as T[]) : list.slice())
+
+function copyBarrier(barrier: Barrier): ChangingBarrier {
   return {
     id: barrier.id,
     kind: barrier.kind,
@@ -95,8 +99,32 @@ export function copyBarrier(barrier: Barrier): Mutable<Barrier> {
     opener: barrier.opener,
     firstChild: barrier.firstChild,
     reach: barrier.reach,
-    approaching: barrier.approaching,
-    groups: barrier.groups,
+    approaching: own(barrier.approaching),
+    groups: own(barrier.groups),
     fired: barrier.fired,
   }
+}
+
+export type ChangingBranch = Mutable<Branch>
+export type ChangingBarrier = Omit<Mutable<Barrier>, 'approaching' | 'groups'> & {
+  approaching: number[]
+  groups: (Trie<true> | null)[]
+}
+
+/** A live branch, to be changed. */
+export function changingBranch(state: Folding, id: string): ChangingBranch {
+  const own = state.branches.own(id, state.edit)
+  if (own !== undefined) return own
+  const copy = copyBranch(branchOf(state, id))
+  state.branches = state.branches.set(id, copy, state.edit)
+  return copy
+}
+
+/** An open barrier, to be changed. */
+export function changingBarrier(state: Folding, id: string): ChangingBarrier {
+  const own = state.barriers.own(id, state.edit)
+  if (own !== undefined) return own as ChangingBarrier
+  const copy = copyBarrier(barrierOf(state, id))
+  state.barriers = state.barriers.set(id, copy, state.edit)
+  return copy
 }

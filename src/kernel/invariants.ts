@@ -180,7 +180,7 @@ function checkBranch(bad: Bad, state: State, branch: Branch): void {
     case 'ready':
       if (groups !== 0) bad(6, `${id} is ready and in a group`)
       if (standing.ticket === null && state.turns.get(id)?.attempt !== branch.attempt) bad(5, `${id} is in a turn that is not owed`)
-      if (standing.ticket !== null && state.queue.get(`${standing.ticket}`) !== id) bad(5, `${id} is ready and not in the queue`)
+      if (standing.ticket !== null && state.queue.get(standing.ticket) !== id) bad(5, `${id} is ready and not in the queue`)
       return
     case 'held':
       if (groups !== 1) bad(6, `${id} is held in ${groups} groups`)

@@ -1,4 +1,4 @@
-import type { Action } from './action.js'
+import type { Action, Fork } from './action.js'
 import { joinProblem, joinSpec } from './join.js'
 import type { MessageKind } from './message.js'
 import type { Branch, State } from './state.js'
@@ -40,40 +40,47 @@ function allowed(agent: string, targets: readonly string[]): string {
 }
 
 function whatIsWrong(state: State, branch: Branch, action: Action, targets: ReadonlyMap<string, boolean>): string | null {
-  const takes = shapeOf(state).agents[branch.agent]?.takes ?? []
-  const can = (kind: MessageKind): boolean => takes.includes(kind)
-  const edgeTo = (to: string): boolean => targets.has(to) && to !== 'End' && to !== 'User'
   switch (action.type) {
     case 'invoke':
-      if (!edgeTo(action.to)) return `may not invoke ${String(action.to)}: there is no edge to it`
-      if (targets.get(action.to) && !can('join')) return `has no handler 'join' to go on with after notifying ${action.to}`
+      if (!hasEdge(targets, action.to)) return `may not invoke ${String(action.to)}: there is no edge to it`
+      if (targets.get(action.to) && !takes(state, branch, 'join')) return `has no handler 'join' to go on with after notifying ${action.to}`
       return unknownKey(state, action.state)
     case 'reply': {
       const waiting = waitingAgent(state, branch)
       if (waiting === null) return 'may not reply: nobody waits for this branch'
-      if (!edgeTo(waiting)) return `may not reply to ${waiting}: there is no edge to it`
-      if (targets.get(waiting) && !can('join')) return `has no handler 'join' to go on with after notifying ${waiting}`
+      if (!hasEdge(targets, waiting)) return `may not reply to ${waiting}: there is no edge to it`
+      if (targets.get(waiting) && !takes(state, branch, 'join')) return `has no handler 'join' to go on with after notifying ${waiting}`
       return unknownKey(state, action.state)
     }
-    case 'fork': {
-      const denied = action.calls.find((call) => !edgeTo(call.to))
-      if (denied !== undefined) return `may not fork to ${String(denied.to)}: there is no edge to it`
-      if (!can('join')) return "has no handler 'join' to take what its fork gives"
-      const wrong = joinProblem(joinSpec(action.join), action.calls.length)
-      return wrong === null ? unknownKey(state, action.state) : `may not fork like this: ${wrong}`
-    }
+    case 'fork':
+      return wrongFork(state, branch, action, targets)
     case 'finish':
       return targets.has('End') ? null : 'may not finish: there is no edge to End'
     case 'ask':
       // What a person must approve is the definition's to say, not the agent's.
       if (!targets.has('User') && action.approval === undefined) return 'may not ask: there is no edge to User'
-      if (!can('answer')) return "has no handler 'answer' to take what it asks for"
+      if (!takes(state, branch, 'answer')) return "has no handler 'answer' to take what it asks for"
       if (action.timeoutMs !== undefined && !(Number.isFinite(action.timeoutMs) && action.timeoutMs >= 0))
         return `may not ask with a timeout of ${action.timeoutMs}: it must be a number of milliseconds`
       return unknownKey(state, action.state)
     case 'fail':
       return null
   }
+}
+
+function wrongFork(state: State, branch: Branch, action: Fork, targets: ReadonlyMap<string, boolean>): string | null {
+  const denied = action.calls.find((call) => !hasEdge(targets, call.to))
+  if (denied !== undefined) return `may not fork to ${String(denied.to)}: there is no edge to it`
+  if (!takes(state, branch, 'join')) return "has no handler 'join' to take what its fork gives"
+  const wrong = joinProblem(joinSpec(action.join), action.calls.length)
+  return wrong === null ? unknownKey(state, action.state) : `may not fork like this: ${wrong}`
+}
+
+const hasEdge = (targets: ReadonlyMap<string, boolean>, to: string): boolean => targets.has(to) && to !== 'End' && to !== 'User'
+
+/** Whether the agent has code for that kind of message. */
+function takes(state: State, branch: Branch, kind: MessageKind): boolean {
+  return shapeOf(state).agents[branch.agent]?.takes.includes(kind) ?? false
 }
 
 function unknownKey(state: State, next: Readonly<Record<string, unknown>> | undefined): string | null {

@@ -16,7 +16,7 @@ interface Group {
  */
 export function meet(draft: Draft): boolean {
   if (draft.scopes.length === 0) return false
-  const scopes = shapeOf(draft.state).joins.length === 0 ? [] : byId(new Set(draft.scopes), (id) => id)
+  const scopes = draft.scopes.length === 1 ? draft.scopes : byId(new Set(draft.scopes), (id) => id)
   draft.scopes = []
   const groups = scopes.flatMap((id) => groupsThatFire(draft, id))
   for (const group of groups) merge(draft, group)
@@ -43,6 +43,7 @@ function merge(draft: Draft, { barrier, node, branches }: Group): void {
   if (survivor === undefined) return
   const merged = mergedAtRendezvous(draft, barrierOf(draft.state, barrier), group)
   const state = 'state' in merged ? merged.state : undefined
+  const at = { branch: survivor.id, agent: node, turn: survivor.turn + 1 }
   emit(draft, {
     type: 'rendezvous.fired',
     barrier,
@@ -52,7 +53,6 @@ function merge(draft: Draft, { barrier, node, branches }: Group): void {
     ...(state !== undefined && { state }),
   })
   if (!('problem' in merged)) return
-  const at = { branch: survivor.id, agent: node, turn: survivor.turn + 1 }
   emit(draft, {
     type: 'branch.settled',
     branch: survivor.id,

@@ -31,6 +31,17 @@ export function reportedSlots(barrier: Barrier, deciding: readonly number[] | nu
   return barrier.calls.map((call, index) => slotOf(index, call, counted(index) ? barrier.slots.get(index) : undefined))
 }
 
+/** How many slots are reported as what. */
+export type Tally = { readonly [S in Slot['status']]: number }
+
+export function tallyOf(barrier: Barrier, deciding: readonly number[] | null): Tally {
+  const { arrived, failed, escaped, calls } = barrier
+  if (deciding === null) return { arrived, failed, escaped, cancelled: calls.length - arrived - failed - escaped }
+  const tally = { arrived: 0, failed: 0, escaped: 0, cancelled: 0 }
+  for (const { status } of reportedSlots(barrier, deciding)) tally[status]++
+  return tally
+}
+
 /** What the counting slots left for this barrier (by branch id), and what goes on outwards. */
 export function contributions(barrier: Barrier, deciding: readonly number[] | null): { here: Contribution[]; outward: Contribution[] } {
   const counted = counts(deciding)
@@ -45,7 +56,7 @@ export function contributions(barrier: Barrier, deciding: readonly number[] | nu
 
 /** The values of the slots that arrived, in slot order; a slot that arrived with none gives `undefined`, which JSON can't hold in a list. */
 export function valuesOf(slots: readonly Slot[]): readonly unknown[] {
-  return slots.flatMap((slot) => (slot.status === 'arrived' ? [slot.value] : []))
+  return slots.filter((slot) => slot.status === 'arrived').map((slot) => slot.value)
 }
 
 /** What the waiting agent is shown of a join. */

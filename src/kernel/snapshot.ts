@@ -1,7 +1,6 @@
 import type { JoinData } from './join.js'
 import { recounted } from './recount.js'
 import { valuesOf } from './reported.js'
-import { Row } from './row.js'
 import type { Barrier, Branch, SettledSlot, State } from './state.js'
 import { newState } from './state.js'
 import { Trie } from './trie.js'
@@ -89,12 +88,10 @@ function loadBranch(branch: Branch): Branch {
 }
 
 function loadBarrier({ slots, ...barrier }: SavedBarrier): Barrier {
-  let row = Row.of<SettledSlot>(barrier.calls.length)
-  for (const [index, slot] of slots) row = row.set(index, slot)
   return {
     ...barrier,
     base: barrier.base,
-    slots: row,
+    slots: Trie.from(slots),
     reach: '',
     approaching: [],
     groups: [],

@@ -5,7 +5,6 @@ import type { JoinSpec } from './join.js'
 import type { BranchMemory } from './memory.js'
 import type { StepMessage, TurnMessage } from './message.js'
 import type { Reach } from './reach.js'
-import type { Row } from './row.js'
 import type { Shape } from './shape.js'
 import { type Edit, Trie } from './trie.js'
 import type { AbortedWork, Undo } from './undo-state.js'
@@ -22,7 +21,7 @@ import { nothingSpent, type Reserve, type Spent, type Usage } from './usage.js'
  * 4. Times are those of the run's own clock, which stands still while it is paused, except `at`, `startedAt` and `pausedAt`.
  */
 export interface State {
-  /** The token of who is folding into it: null in every state that anybody else sees. */
+  /** The token of who is folding into it, the sequence that it began from: null in every state that anybody else sees. */
   readonly edit: Edit | null
   readonly status: 'new' | 'running' | 'compensating' | 'succeeded' | 'failed' | 'cancelled'
   readonly run: RunFacts | null
@@ -36,7 +35,7 @@ export interface State {
   /** Asks that are over, so that a second answer can be told from an unknown ask. */
   readonly closedAsks: Trie<'answered' | 'expired' | 'closed'>
   readonly timers: Trie<Timer>
-  readonly queue: Trie<string>
+  readonly queue: Trie<string, number>
   readonly queueHead: number
   readonly queueTail: number
   readonly fresh: number
@@ -177,7 +176,8 @@ export interface Barrier {
   readonly waiting: string | null
   readonly join: JoinSpec
   readonly calls: readonly { readonly to: string; readonly request?: unknown }[]
-  readonly slots: Row<SettledSlot>
+  /** Those that have settled. */
+  readonly slots: Trie<SettledSlot, number>
   readonly pending: number
   readonly arrived: number
   readonly failed: number
@@ -296,7 +296,7 @@ export const newState: State = Object.freeze({
   asks: Trie.empty<OpenAsk>(),
   closedAsks: Trie.empty<'answered' | 'expired' | 'closed'>(),
   timers: Trie.empty<Timer>(),
-  queue: Trie.empty<string>(),
+  queue: Trie.empty<string, number>(),
   queueHead: 0,
   queueTail: 0,
   fresh: 0,

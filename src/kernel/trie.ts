@@ -1,237 +1,330 @@
 /**
- * A persistent map from strings to values: a 32-way hash trie. An update copies one path and shares the rest, so that a state costs
- * a pointer to keep, and two versions can be compared in the size of their difference.
+ * A persistent map from strings or whole numbers to values. An update copies one path and shares the rest, so that a state costs a
+ * pointer to keep, and two versions can be compared in the size of their difference.
  *
- * 1. A node is never changed after it was made, except by who made it: updates that name the same `edit` token change the nodes made
+ * 1. It branches eight ways on the highest bits in which its hashes differ, and skips those in which they agree. Hashes of ids that
+ *    differ in their last number only differ as those numbers do: siblings lie side by side, and are read and let go together.
+ * 2. A node is never changed after it was made, except by who made it: updates that name the same `edit` token change the nodes made
  *    under that token in place. Whoever holds a token keeps no older version of what it edits, and lets go of the token when it is done.
- * 2. Equal sets of keys give tries of equal shape, whatever the order of the updates: iteration depends on content alone.
+ * 3. Equal sets of keys give tries of equal shape, whatever the order of the updates: iteration depends on content alone.
  */
-type Leaf<V> = { readonly hash: number; readonly key: string; readonly value: V }
-type Twins<V> = { readonly hash: number; readonly twins: readonly Leaf<V>[] }
-type Inner<V> = { bits: number; readonly kids: Node<V>[]; readonly edit: Edit | null }
+type Key = string | number
+
+/** Stands for one piece of work that nobody else sees: a number that no earlier piece on the same tries has had. */
+export type Edit = number
+
+/** What belongs to nobody is never changed in place. */
+const nobody: Edit = -1
+/** A trie that is made from nothing. */
+const maker: Edit = -2
+
+class Leaf<V> {
+  readonly hash: number
+  readonly key: Key
+  value: V
+  edit: Edit
+  constructor(hash: number, key: Key, value: V, edit: Edit) {
+    this.hash = hash
+    this.key = key
+    this.value = value
+    this.edit = edit
+  }
+}
+
+/** Keys of one hash. */
+class Twins<V> {
+  readonly hash: number
+  readonly all: readonly Leaf<V>[]
+  constructor(hash: number, all: Leaf<V>[]) {
+    this.hash = hash
+    this.all = all.sort((a, b) => (a.key < b.key ? -1 : 1))
+  }
+}
+
+/** Its kids stand in fields and not in a list, because that is one object for each node of a path instead of three. */
+class Inner<V> {
+  /** The hash of anything below it: they are all equal above `shift + 3`. */
+  readonly hash: number
+  readonly shift: number
+  readonly edit: Edit
+  a: Node<V> | null
+  b: Node<V> | null
+  c: Node<V> | null
+  d: Node<V> | null
+  e: Node<V> | null
+  f: Node<V> | null
+  g: Node<V> | null
+  h: Node<V> | null
+  constructor(hash: number, shift: number, edit: Edit, like: Inner<V> | null) {
+    this.hash = hash
+    this.shift = shift
+    this.edit = edit
+    this.a = like === null ? null : like.a
+    this.b = like === null ? null : like.b
+    this.c = like === null ? null : like.c
+    this.d = like === null ? null : like.d
+    this.e = like === null ? null : like.e
+    this.f = like === null ? null : like.f
+    this.g = like === null ? null : like.g
+    this.h = like === null ? null : like.h
+  }
+}
+
 type Node<V> = Leaf<V> | Twins<V> | Inner<V>
 
-/** Stands for one piece of work that nobody else sees: an object of its own, with nothing in it. */
-export type Edit = object
-
-function hashOf(key: string): number {
+/** The number at its end is added to a hash of what stands before it. */
+function hashOf(key: Key): number {
+  if (typeof key === 'number') return key | 0
+  let end = key.length
+  let number = 0
+  for (let unit = 1; end > 0 && unit < 1_000_000_000; unit *= 10) {
+    const digit = key.charCodeAt(end - 1) - 48
+    if (digit < 0 || digit > 9) break
+    number += digit * unit
+    end--
+  }
   let hash = 0x811c9dc5
-  for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193)
+  for (let i = 0; i < end; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193)
   hash ^= hash >>> 15
   hash = Math.imul(hash, 0x2c1b3c6d)
-  return hash ^ (hash >>> 13)
+  return hash ^ (hash >>> 13) ^ number
 }
 
-function countBits(bits: number): number {
-  let n = bits - ((bits >>> 1) & 0x55555555)
-  n = (n & 0x33333333) + ((n >>> 2) & 0x33333333)
-  return Math.imul((n + (n >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
+/** Whether a hash agrees with those below a node, above the bits on which it branches. */
+const isUnder = (hash: number, node: { hash: number; shift: number }): boolean => (hash ^ node.hash) >>> node.shift < 8
+
+/** Where two different hashes part: the shift of the highest three bits that differ. */
+function partingOf(a: number, b: number): number {
+  const highest = 31 - Math.clz32(a ^ b)
+  return highest - (highest % 3)
 }
 
-const bitOf = (hash: number, shift: number): number => 1 << ((hash >>> shift) & 31)
-const indexOf = (bits: number, bit: number): number => countBits(bits & (bit - 1))
-
-function replaced<T>(list: readonly T[], at: number, value: T): T[] {
-  const copy = list.slice()
-  copy[at] = value
-  return copy
-}
-
-function inserted<T>(list: readonly T[], at: number, value: T): T[] {
-  const copy = list.slice()
-  copy.splice(at, 0, value)
-  return copy
-}
-
-function without<T>(list: readonly T[], at: number): T[] {
-  const copy = list.slice()
-  copy.splice(at, 1)
-  return copy
-}
-
-/** Two nodes of different hashes under one parent, however deep they part. */
-function pairOf<V>(shift: number, a: Leaf<V> | Twins<V>, b: Leaf<V> | Twins<V>, edit: Edit | null): Inner<V> {
-  const bitA = bitOf(a.hash, shift)
-  const bitB = bitOf(b.hash, shift)
-  if (bitA === bitB) return { bits: bitA, kids: [pairOf(shift + 5, a, b, edit)], edit }
-  return { bits: bitA | bitB, kids: bitA >>> 0 < bitB >>> 0 ? [a, b] : [b, a], edit }
-}
-
-/** `size.by` becomes 1 if the key is new. */
-function setIn<V>(node: Node<V>, shift: number, leaf: Leaf<V>, size: { by: number }, edit: Edit | null): Node<V> {
-  if ('kids' in node) {
-    const bit = bitOf(leaf.hash, shift)
-    const at = indexOf(node.bits, bit)
-    const kid = node.bits & bit ? node.kids[at] : undefined
-    const own = edit !== null && node.edit === edit
-    if (kid !== undefined) {
-      const next = setIn(kid, shift + 5, leaf, size, edit)
-      if (!own) return { bits: node.bits, kids: replaced(node.kids, at, next), edit }
-      node.kids[at] = next
-      return node
-    }
-    size.by = 1
-    if (!own) return { bits: node.bits | bit, kids: inserted(node.kids, at, leaf), edit }
-    node.bits |= bit
-    node.kids.splice(at, 0, leaf)
-    return node
+function kidOf<V>(node: Inner<V>, place: number): Node<V> | null {
+  switch (place) {
+    case 0:
+      return node.a
+    case 1:
+      return node.b
+    case 2:
+      return node.c
+    case 3:
+      return node.d
+    case 4:
+      return node.e
+    case 5:
+      return node.f
+    case 6:
+      return node.g
+    default:
+      return node.h
   }
-  if ('key' in node && node.key === leaf.key) return leaf
-  if (node.hash !== leaf.hash || 'key' in node || node.twins.every((twin) => twin.key !== leaf.key)) size.by = 1
-  if (node.hash !== leaf.hash) return pairOf(shift, node, leaf, edit)
-  if ('key' in node) return { hash: leaf.hash, twins: sorted([node, leaf]) }
-  return { hash: leaf.hash, twins: sorted([...node.twins.filter((twin) => twin.key !== leaf.key), leaf]) }
 }
 
-function sorted<V>(twins: Leaf<V>[]): Leaf<V>[] {
-  return twins.sort((a, b) => (a.key < b.key ? -1 : 1))
-}
-
-function deleteIn<V>(node: Node<V>, shift: number, hash: number, key: string, size: { by: number }, edit: Edit | null): Node<V> | null {
-  if ('key' in node) {
-    if (node.key !== key) return node
-    size.by = -1
-    return null
+function putKid<V>(node: Inner<V>, place: number, kid: Node<V> | null): void {
+  switch (place) {
+    case 0:
+      node.a = kid
+      return
+    case 1:
+      node.b = kid
+      return
+    case 2:
+      node.c = kid
+      return
+    case 3:
+      node.d = kid
+      return
+    case 4:
+      node.e = kid
+      return
+    case 5:
+      node.f = kid
+      return
+    case 6:
+      node.g = kid
+      return
+    default:
+      node.h = kid
   }
-  if ('twins' in node) {
-    const twins = node.twins.filter((twin) => twin.key !== key)
-    if (twins.length === node.twins.length) return node
-    size.by = -1
-    return twins.length === 1 ? (twins[0] ?? null) : { hash: node.hash, twins }
+}
+
+/** The node with another kid: itself, if it belongs to this edit. */
+function withKid<V>(node: Inner<V>, place: number, kid: Node<V> | null, edit: Edit): Inner<V> {
+  const own = edit !== nobody && node.edit === edit ? node : new Inner(node.hash, node.shift, edit, node)
+  putKid(own, place, kid)
+  return own
+}
+
+/** Two nodes that part somewhere, under a new one. */
+function pairOf<V>(one: Node<V>, other: Node<V>, edit: Edit): Inner<V> {
+  const pair = new Inner<V>(one.hash, partingOf(one.hash, other.hash), edit, null)
+  putKid(pair, (one.hash >>> pair.shift) & 7, one)
+  putKid(pair, (other.hash >>> pair.shift) & 7, other)
+  return pair
+}
+
+/** Puts a leaf in the place of the one with its key, or where there is none. */
+function setIn<V>(node: Node<V>, leaf: Leaf<V>, edit: Edit): Node<V> {
+  if (node instanceof Inner) {
+    if (!isUnder(leaf.hash, node)) return pairOf(node, leaf, edit)
+    const place = (leaf.hash >>> node.shift) & 7
+    const kid = kidOf(node, place)
+    return withKid(node, place, kid === null ? leaf : setIn(kid, leaf, edit), edit)
   }
-  const bit = bitOf(hash, shift)
-  const at = indexOf(node.bits, bit)
-  const kid = node.bits & bit ? node.kids[at] : undefined
-  if (kid === undefined) return node
-  const left = deleteIn(kid, shift + 5, hash, key, size, edit)
-  if (size.by === 0) return node
-  return left === null ? withoutKid(node, at, bit, edit) : withKid(node, at, left, edit)
+  if (node.hash !== leaf.hash) return pairOf(node, leaf, edit)
+  if (node instanceof Twins) return new Twins(leaf.hash, [...node.all.filter((twin) => twin.key !== leaf.key), leaf])
+  return node.key === leaf.key ? leaf : new Twins(leaf.hash, [node, leaf])
 }
 
-function withoutKid<V>(node: Inner<V>, at: number, bit: number, edit: Edit | null): Node<V> | null {
-  if (node.kids.length === 1) return null
-  const [first, second] = node.kids
-  const only = node.kids.length === 2 ? (at === 0 ? second : first) : undefined
-  if (only !== undefined && !('kids' in only)) return only
-  if (edit === null || node.edit !== edit) return { bits: node.bits & ~bit, kids: without(node.kids, at), edit }
-  node.bits &= ~bit
-  node.kids.splice(at, 1)
-  return node
+/** Takes out a key that is there. */
+function deleteIn<V>(node: Node<V>, hash: number, key: Key, edit: Edit): Node<V> | null {
+  if (node instanceof Leaf) return null
+  if (node instanceof Twins) {
+    const all = node.all.filter((twin) => twin.key !== key)
+    return all.length === 1 ? (all[0] ?? null) : new Twins(node.hash, all)
+  }
+  const place = (hash >>> node.shift) & 7
+  const kid = kidOf(node, place)
+  const left = kid === null ? null : deleteIn(kid, hash, key, edit)
+  return (left === null ? onlyKidBut(node, place) : null) ?? withKid(node, place, left, edit)
 }
 
-function withKid<V>(node: Inner<V>, at: number, kid: Node<V>, edit: Edit | null): Node<V> {
-  if (node.kids.length === 1 && !('kids' in kid)) return kid
-  if (edit === null || node.edit !== edit) return { bits: node.bits, kids: replaced(node.kids, at, kid), edit }
-  node.kids[at] = kid
-  return node
+/** The one kid that is left beside the one at this place, if it is one: it takes the node's place. */
+function onlyKidBut<V>(node: Inner<V>, place: number): Node<V> | null {
+  let only: Node<V> | null = null
+  for (let other = 0; other < 8; other++) {
+    const kid = other === place ? null : kidOf(node, other)
+    if (kid === null) continue
+    if (only !== null) return null
+    only = kid
+  }
+  return only
 }
 
-function getIn<V>(root: Node<V> | null, key: string): V | undefined {
-  const hash = hashOf(key)
+function leafIn<V>(root: Node<V> | null, hash: number, key: Key): Leaf<V> | null {
   let node = root
-  for (let shift = 0; node !== null; shift += 5) {
-    if ('key' in node) return node.key === key ? node.value : undefined
-    if ('twins' in node) return node.twins.find((twin) => twin.key === key)?.value
-    const bit = bitOf(hash, shift)
-    if (!(node.bits & bit)) return undefined
-    node = node.kids[indexOf(node.bits, bit)] ?? null
-  }
-  return undefined
+  while (node instanceof Inner) node = kidOf(node, (hash >>> node.shift) & 7)
+  if (node instanceof Leaf) return node.key === key ? node : null
+  return node?.all.find((twin) => twin.key === key) ?? null
 }
 
-function* leavesOf<V>(node: Node<V> | null): Generator<Leaf<V>> {
-  if (node === null) return
-  if ('key' in node) yield node
-  else if ('twins' in node) yield* node.twins
-  else for (const kid of node.kids) yield* leavesOf(kid)
+function leavesOf<V>(node: Node<V> | null, found: Leaf<V>[] = []): Leaf<V>[] {
+  if (node instanceof Leaf) found.push(node)
+  else if (node instanceof Twins) found.push(...node.all)
+  else if (node !== null) for (let place = 0; place < 8; place++) leavesOf(kidOf(node, place), found)
+  return found
 }
 
-/** The leaves that stand in one of the two nodes only; shared parts are skipped without a look. */
-function* differing<V>(a: Node<V> | null, b: Node<V> | null): Generator<{ side: 'before' | 'after'; leaf: Leaf<V> }> {
+/** Hands over the leaves that stand in one of the two nodes only; shared parts are skipped without a look. */
+function compare<V>(a: Node<V> | null, b: Node<V> | null, before: (leaf: Leaf<V>) => void, after: (leaf: Leaf<V>) => void): void {
   if (a === b) return
-  if (a !== null && b !== null && 'kids' in a && 'kids' in b) {
-    for (let all = a.bits | b.bits; all !== 0; all &= all - 1) {
-      const bit = all & -all
-      const inA = a.bits & bit ? (a.kids[indexOf(a.bits, bit)] ?? null) : null
-      const inB = b.bits & bit ? (b.kids[indexOf(b.bits, bit)] ?? null) : null
-      yield* differing(inA, inB)
-    }
-    return
+  if (a instanceof Inner && b instanceof Inner && a.shift === b.shift && isUnder(a.hash, b)) {
+    for (let place = 0; place < 8; place++) compare(kidOf(a, place), kidOf(b, place), before, after)
+  } else if (a instanceof Inner && b !== null && isUnder(b.hash, a) && !(b instanceof Inner && b.shift >= a.shift)) {
+    const home = (b.hash >>> a.shift) & 7
+    for (let place = 0; place < 8; place++) compare(kidOf(a, place), place === home ? b : null, before, after)
+  } else if (b instanceof Inner && a !== null && isUnder(a.hash, b) && !(a instanceof Inner && a.shift >= b.shift)) {
+    const home = (a.hash >>> b.shift) & 7
+    for (let place = 0; place < 8; place++) compare(place === home ? a : null, kidOf(b, place), before, after)
+  } else {
+    for (const leaf of leavesOf(a)) before(leaf)
+    for (const leaf of leavesOf(b)) after(leaf)
   }
-  const same = new Set<Leaf<V>>()
-  const before = [...leavesOf(a)]
-  for (const leaf of leavesOf(b)) {
-    if (before.includes(leaf)) same.add(leaf)
-    else yield { side: 'after', leaf }
-  }
-  for (const leaf of before) if (!same.has(leaf)) yield { side: 'before', leaf }
 }
 
-export class Trie<V> {
-  readonly size: number
-  readonly #root: Node<V> | null
+export class Trie<V, K extends Key = string> {
+  /** Changed by updates under its own edit alone, as its nodes are. */
+  #root: Node<V> | null
+  #size: number
+  readonly #edit: Edit
 
-  private constructor(root: Node<V> | null, size: number) {
+  private constructor(root: Node<V> | null, size: number, edit: Edit) {
     this.#root = root
-    this.size = size
+    this.#size = size
+    this.#edit = edit
   }
 
-  static empty<V>(): Trie<V> {
-    return new Trie<V>(null, 0)
+  static empty<V, K extends Key = string>(): Trie<V, K> {
+    return new Trie<V, K>(null, 0, nobody)
   }
 
-  static from<V>(entries: Iterable<readonly [string, V]>): Trie<V> {
-    const edit: Edit = {}
-    let trie = Trie.empty<V>()
-    for (const [key, value] of entries) trie = trie.set(key, value, edit)
+  static from<V, K extends Key = string>(entries: Iterable<readonly [K, V]>): Trie<V, K> {
+    let trie = Trie.empty<V, K>()
+    for (const [key, value] of entries) trie = trie.set(key, value, maker)
     return trie
   }
 
-  get(key: string): V | undefined {
-    return getIn(this.#root, key)
+  get size(): number {
+    return this.#size
   }
 
-  has(key: string): boolean {
-    return getIn(this.#root, key) !== undefined
+  get(key: K): V | undefined {
+    return leafIn(this.#root, hashOf(key), key)?.value
   }
 
-  set(key: string, value: V, edit: Edit | null = null): Trie<V> {
-    const leaf: Leaf<V> = { hash: hashOf(key), key, value }
-    if (this.#root === null) return new Trie(leaf, 1)
-    const size = { by: 0 }
-    const root = setIn(this.#root, 0, leaf, size, edit)
-    return new Trie(root, this.size + size.by)
+  has(key: K): boolean {
+    return leafIn(this.#root, hashOf(key), key) !== null
   }
 
-  delete(key: string, edit: Edit | null = null): Trie<V> {
+  /** The value, if it was put here under this edit: whoever has the token made it and may change it. */
+  own(key: K, edit: Edit | null): V | undefined {
+    const leaf = leafIn(this.#root, hashOf(key), key)
+    return leaf !== null && leaf.edit === edit ? leaf.value : undefined
+  }
+
+  set(key: K, value: V, edit: Edit | null = null): Trie<V, K> {
+    const by = edit ?? nobody
+    const hash = hashOf(key)
+    const known = leafIn(this.#root, hash, key)
+    if (known !== null && by !== nobody && known.edit === by) {
+      known.value = value
+      return this
+    }
+    const leaf = new Leaf(hash, key, value, by)
+    return this.#with(this.#root === null ? leaf : setIn(this.#root, leaf, by), known === null ? this.#size + 1 : this.#size, by)
+  }
+
+  delete(key: K, edit: Edit | null = null): Trie<V, K> {
     if (this.#root === null) return this
-    const size = { by: 0 }
-    const root = deleteIn(this.#root, 0, hashOf(key), key, size, edit)
-    return size.by === 0 ? this : new Trie(root, this.size - 1)
+    const by = edit ?? nobody
+    const hash = hashOf(key)
+    if (leafIn(this.#root, hash, key) === null) return this
+    return this.#with(deleteIn(this.#root, hash, key, by), this.#size - 1, by)
   }
 
-  *keys(): Generator<string> {
-    for (const leaf of leavesOf(this.#root)) yield leaf.key
+  #with(root: Node<V> | null, size: number, edit: Edit): Trie<V, K> {
+    if (edit === nobody || this.#edit !== edit) return new Trie<V, K>(root, size, edit)
+    this.#root = root
+    this.#size = size
+    return this
   }
 
-  *values(): Generator<V> {
-    for (const leaf of leavesOf(this.#root)) yield leaf.value
+  keys(): K[] {
+    return leavesOf(this.#root).map((leaf) => leaf.key as K)
   }
 
-  *entries(): Generator<[string, V]> {
-    for (const leaf of leavesOf(this.#root)) yield [leaf.key, leaf.value]
+  values(): V[] {
+    return leavesOf(this.#root).map((leaf) => leaf.value)
+  }
+
+  entries(): [K, V][] {
+    return leavesOf(this.#root).map((leaf) => [leaf.key as K, leaf.value])
   }
 
   /** What became of `before`: entries that are new or changed, and keys that are gone. Costs as much as the difference. */
-  static changes<V>(before: Trie<V>, after: Trie<V>): { set: [string, V][]; gone: string[] } {
-    const set: [string, V][] = []
-    const gone: string[] = []
-    if (before === after) return { set, gone }
-    for (const { side, leaf } of differing(before.#root, after.#root)) {
-      if (side === 'after') {
-        if (before.get(leaf.key) !== leaf.value) set.push([leaf.key, leaf.value])
-      } else if (!after.has(leaf.key)) gone.push(leaf.key)
-    }
+  static changes<V, K extends Key>(before: Trie<V, K>, after: Trie<V, K>): { set: [K, V][]; gone: K[] } {
+    const set: [K, V][] = []
+    const gone: K[] = []
+    compare(
+      before.#root,
+      after.#root,
+      (leaf) => {
+        if (!after.has(leaf.key as K)) gone.push(leaf.key as K)
+      },
+      (leaf) => {
+        if (before.get(leaf.key as K) !== leaf.value) set.push([leaf.key as K, leaf.value])
+      },
+    )
     return { set, gone }
   }
 }

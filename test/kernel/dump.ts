@@ -1,9 +1,8 @@
-import { Row } from '../../src/kernel/row.js'
 import type { State } from '../../src/kernel/state.js'
 import { Trie } from '../../src/kernel/trie.js'
 
 /**
- * Writes values down so that equal ones read equal: keys sorted, what is `undefined` left out, tries and rows as their content. Values
+ * Writes values down so that equal ones read equal: keys sorted, what is `undefined` left out, tries as their content. Values
  * that were written once are remembered by identity, which is sound because nothing in a state or an event ever changes.
  */
 export class Writer {
@@ -24,9 +23,8 @@ export class Writer {
   }
 
   #writeObject(value: object): string {
-    if (value instanceof Trie) return `trie${this.#fields([...(value as Trie<unknown>).entries()])}`
-    if (value instanceof Row)
-      return `row ${value.width}${this.#fields([...(value as Row<unknown>).entries()].map(([at, item]) => [`${at}`, item]))}`
+    if (value instanceof Trie)
+      return `trie${this.#fields([...(value as Trie<unknown, string | number>).entries()].map(([key, item]) => [`${key}`, item]))}`
     if (Array.isArray(value)) return `[${value.map((item) => this.write(item)).join()}]`
     return this.#fields(Object.entries(value))
   }

@@ -1,11 +1,10 @@
-/** What the kernel is built from: tries, rows, ids and JSON. */
+/** What the kernel is built from: tries, ids and JSON. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { byId, compareIds } from '../../src/kernel/ids.js'
 import { sameJson, toJson } from '../../src/kernel/json.js'
 import { outstanding, owedSince } from '../../src/kernel/outstanding.js'
 import { reachOf } from '../../src/kernel/reach.js'
-import { Row } from '../../src/kernel/row.js'
 import type { State } from '../../src/kernel/state.js'
 import { Trie } from '../../src/kernel/trie.js'
 import { forks, replies } from './acts.js'
@@ -164,40 +163,63 @@ describe('a trie', () => {
   })
 })
 
-describe('a row', () => {
-  test('property: holds what an array holds, and older versions stay as they are', () => {
-    const width = fc.constantFrom(0, 1, 5, 31, 32, 33, 1023, 1024, 1025, 40_000)
+describe('a trie of numbers', () => {
+  const number = fc.oneof(fc.nat(70), fc.nat(40_000), fc.constant(2 ** 31 - 1))
+
+  test('property: holds what an array holds, in its order, and older versions stay as they are', () => {
     fc.assert(
-      fc.property(width, fc.array(fc.record({ at: fc.nat(), value: fc.nat() }), { maxLength: 40 }), (wide, sets) => {
-        const array: (number | undefined)[] = []
-        let row = Row.of<number>(wide)
-        for (const { at, value } of wide === 0 ? [] : sets) {
-          const index = at % wide
-          const before = row
-          const old = row.get(index)
-          row = row.set(index, value)
-          array[index] = value
-          expect(before.get(index)).toBe(old)
-          expect(row.get(index)).toBe(value)
+      fc.property(fc.array(fc.record({ at: number, value: fc.nat() }), { maxLength: 60 }), (sets) => {
+        const all = new Map<number, number>()
+        let trie = Trie.empty<number, number>()
+        for (const { at, value } of sets) {
+          const before = trie
+          const old = trie.get(at)
+          trie = trie.set(at, value)
+          all.set(at, value)
+          expect(before.get(at)).toBe(old)
+          expect(trie.get(at)).toBe(value)
         }
-        expect(row.width).toBe(wide)
-        expect([...row.entries()]).toEqual([...array.entries()].filter(([, value]) => value !== undefined))
+        expect([...trie.entries()]).toEqual([...all].sort(([a], [b]) => a - b))
       }),
-      { numRuns: 60 },
+    )
+  })
+})
+
+describe('an edit of a trie', () => {
+  test('property: gives what the same updates give without one, and leaves what was there before as it was', () => {
+    fc.assert(
+      fc.property(fc.array(update, { maxLength: 80 }), fc.array(fc.array(update, { maxLength: 30 }), { maxLength: 4 }), (first, edits) => {
+        let plain = first.reduce(applied, Trie.empty<number>())
+        let edited = Trie.from(plain.entries())
+        edits.forEach((updates, edit) => {
+          const before = edited
+          const entries = [...before.entries()]
+          for (const change of updates) {
+            plain = applied(plain, change)
+            edited = change.type === 'set' ? edited.set(change.key, change.value, edit) : edited.delete(change.key, edit)
+          }
+          expect([...before.entries()]).toEqual(entries)
+          expect(before.size).toBe(entries.length)
+          expect([...edited.entries()]).toEqual([...plain.entries()])
+          expect(edited.size).toBe(plain.size)
+        })
+      }),
+      { numRuns: 200 },
     )
   })
 
-  test('property: reads nothing where nothing was set', () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 2, max: 3_000 }), fc.nat(), fc.nat(), (wide, a, b) => {
-        fc.pre(a % wide !== b % wide)
-        expect(
-          Row.of<number>(wide)
-            .set(a % wide, 1)
-            .get(b % wide),
-        ).toBeUndefined()
-      }),
-    )
+  test('owns what it has put, and nothing that was there before', () => {
+    const before = Trie.from<object>([
+      ['r.0', {}],
+      ['r.1', {}],
+    ])
+    const during = before.set('r.1', {}, 7)
+    expect([during.own('r.0', 7), during.own('r.1', 7)]).toEqual([undefined, {}])
+    expect([during.own('r.1', 8), during.own('r.1', null), before.set('r.1', {}).own('r.1', null)]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ])
   })
 })
 

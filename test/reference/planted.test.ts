@@ -35,8 +35,8 @@ const faults: readonly Fault[] = [
     changes: [
       {
         file: 'fold-branches.js',
-        find: 'requests: [askedBy(branch)],',
-        replace: 'requests: [Object.assign(askedBy(branch), { seq: state.seq })],',
+        find: 'branch.requests = [askedBy(branch)]',
+        replace: 'branch.requests = [Object.assign(askedBy(branch), { seq: state.seq })]',
       },
       {
         file: 'rendezvous.js',
