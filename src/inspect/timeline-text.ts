@@ -28,6 +28,7 @@ const glyphs: Readonly<Record<BarKind, string>> = {
 }
 /** A turn that the run waited for stands out from the others without any colour. */
 const criticalTurn = '█'
+const halves: Readonly<Record<string, string>> = { '█': '▐', '▄': '▗' }
 
 const colours: Readonly<Record<BarKind, Colour>> = {
   turn: 'turn',
@@ -126,6 +127,9 @@ function laneCells(bars: readonly Bar[], scale: TimeScale, width: number): Cell[
     const glyph = bar.kind === 'turn' && bar.critical ? criticalTurn : glyphs[bar.kind]
     const found = bar.critical ? ([colours[bar.kind], 'path'] as const) : [colours[bar.kind]]
     for (let at = from; at < Math.min(width, to); at++) line[at] = { glyph, colours: found }
+    // A turn right behind another begins with half a cell, so that two of them are not taken for one.
+    const half = halves[glyph]
+    if (half !== undefined && line[from - 1]?.glyph === glyph && to - from > 1) line[from] = { glyph: half, colours: found }
   }
   return line
 }
