@@ -56,7 +56,7 @@ function told(event: JournalEvent): string | undefined {
     case 'undo.completed':
       return `${'undo'.padEnd(14)}${event.of} is undone`
     case 'undo.failed':
-      return `${'undo'.padEnd(14)}${event.of} could not be undone: ${event.error.message}`
+      return `${'undo'.padEnd(14)}${event.of} ${event.final ? 'could not be undone' : 'is tried again'}: ${event.error.message}`
     default:
       return undefined
   }

@@ -57,8 +57,10 @@ export interface Events {
   'ask.expired': { askId: string }
   'step.completed': { step: string; item?: number; output: unknown }
   'step.skipped': { step: string; item?: number; cause: string }
-  'undo.completed': { of: string }
-  'undo.failed': { of: string; error: Failure }
+  'undo.planned': { barrier: string; entries: readonly string[]; unknown?: readonly string[]; decidedBy?: readonly string[] }
+  'undo.started': { of: string; attempt: number }
+  'undo.completed': { of: string; attempt: number }
+  'undo.failed': { of: string; attempt: number; error: Failure; final: boolean; retryAt?: number }
 }
 
 /** One event of a run, in the order of `seq`. */

@@ -57,6 +57,8 @@ export function rowEnd(row: Row): string {
       .map(([outcome, count]) => `${outcomeMarks[outcome as LaneOutcome]} ${count.toLocaleString('en')}`)
       .join('  ')
   const { lane } = row
+  if (lane.bars.some(({ kind }) => kind === 'undo-failed')) return `${outcomeMarks.failed} not undone`
+  if (lane.bars.some(({ kind, open }) => kind === 'undo' && !open)) return '↶ undone'
   if (lane.outcome === 'waiting') return `${outcomeMarks.waiting} waiting`
   if (lane.outcome === 'skipped') return `${outcomeMarks.skipped} skipped${lane.cause === null ? '' : `: ${lane.cause}`}`
   return `${outcomeMarks[lane.outcome]} ${lane.outcome === 'arrived' ? '' : `${lane.outcome} `}${durationText(lane.to.at - lane.from.at)}`
@@ -71,9 +73,10 @@ export function barWords(bar: Bar): string {
 }
 
 /** The run in one line. */
-export function headline({ definition, status, from, to }: Timeline): string {
-  const took = durationText(to.at - from.at)
-  return `${definition}: ${status} ${status === 'succeeded' || status === 'failed' || status === 'cancelled' ? 'after' : 'for'} ${took}`
+export function headline({ definition, status, rollback = 'none', from, to }: Timeline): string {
+  const over = status === 'succeeded' || status === 'failed' || status === 'cancelled'
+  const back = { none: '', complete: ', and all of it undone', partial: ', and not all of it undone' }[rollback]
+  return `${definition}: ${status} ${over ? 'after' : 'for'} ${durationText(to.at - from.at)}${back}`
 }
 
 /** What there is of it. */

@@ -2,7 +2,7 @@ import type { Action } from '../kernel/action.js'
 import type { Failure } from '../kernel/failure.js'
 import { markCriticalPath, type PathBar } from './critical-path.js'
 import type { Events, JournalEvent } from './events.js'
-import type { RunStatus } from './report-data.js'
+import type { Rollback, RunStatus } from './report-data.js'
 
 /** A place in a journal. Two moments of one millisecond still have an order. */
 export interface Moment {
@@ -59,6 +59,7 @@ export interface Timeline extends Span {
   readonly status: RunStatus
   readonly output?: unknown
   readonly error?: Failure
+  readonly rollback?: Rollback
   /** In the order in which they were opened. */
   readonly lanes: readonly Lane[]
   readonly pauses: readonly Span[]
@@ -97,19 +98,19 @@ interface Drawing {
   status: RunStatus
   output?: unknown
   error?: Failure
+  rollback?: Rollback
   graph: boolean
   readonly lanes: Map<string, GrowingLane>
   /** The lane that waits at each barrier, and how many have come. */
   readonly barriers: Map<string, { readonly owner: GrowingLane | null; readonly width: number; readonly policy: string; arrived: number }>
   readonly pauses: Writable<Span & { open: boolean }>[]
   readonly takeovers: Moment[]
-  undoingFrom: Moment | null
 }
 
 function newDrawing(started: Of<'run.started'>): Drawing {
   const last = momentOf(started)
   const maps = { lanes: new Map(), barriers: new Map(), pauses: [], takeovers: [] }
-  return { started, last, ended: false, status: 'running', graph: false, undoingFrom: null, ...maps }
+  return { started, last, ended: false, status: 'running', graph: false, ...maps }
 }
 
 const momentOf = ({ seq, at }: Moment): Moment => ({ seq, at })
@@ -133,7 +134,6 @@ function note(drawing: Drawing, event: JournalEvent): void {
     case 'run.compensating':
       unpaused(drawing, at)
       drawing.status = 'compensating'
-      drawing.undoingFrom = at
       return
     case 'run.succeeded':
     case 'run.failed':
@@ -186,9 +186,11 @@ function note(drawing: Drawing, event: JournalEvent): void {
       return lane === undefined ? undefined : waited(lane, at, `, answered${event.by === undefined ? '' : ` by ${event.by}`}`)
     case 'ask.expired':
       return lane === undefined ? undefined : waited(lane, at, ', expired')
+    case 'undo.started':
+      return undoStarted(undoneLane(drawing, event.of), event)
     case 'undo.completed':
     case 'undo.failed':
-      return undone(drawing, event)
+      return undone(undoneLane(drawing, event.of), event)
     default:
       return
   }
@@ -324,13 +326,35 @@ function asked(lane: GrowingLane, event: Of<'ask.opened'>): void {
   lane.outcome = 'running'
 }
 
-/** An entry is called by what it undoes: its branch comes first. */
-function undone(drawing: Drawing, event: Of<'undo.completed' | 'undo.failed'>): void {
-  const lane = drawing.lanes.get(event.branch ?? event.of.split('/')[0] ?? '')
+/** The lane of what is undone: an entry is called by its step and item, or by its branch, turn and activity. */
+function undoneLane({ lanes }: Drawing, of: string): GrowingLane | undefined {
+  const branch = lanes.get(of.split('/')[0] ?? '')
+  if (branch !== undefined) return branch
+  const [, step, item] = /^(.*?)(?::(\d+))?$/.exec(of) ?? []
+  for (const lane of lanes.values()) if (lane.agents[0] === step && lane.item === (item === undefined ? null : Number(item))) return lane
+  return undefined
+}
+
+const undoText = (of: string): string => `undo of ${of}`
+
+function undoStarted(lane: GrowingLane | undefined, event: Of<'undo.started'>): void {
   if (lane === undefined) return
-  const failed = event.type === 'undo.failed'
-  const text = failed ? `not undone: ${failureText(event.error)}` : `undone: ${event.of}`
-  end(begin(lane, failed ? 'undo-failed' : 'undo', drawing.undoingFrom ?? momentOf(event), { text }), momentOf(event))
+  const at = momentOf(event)
+  end(
+    lane.bars.findLast(({ open, kind, text }) => open && kind === 'backoff' && text === undoText(event.of)),
+    at,
+  )
+  begin(lane, 'undo', at, { text: undoText(event.of), attempt: event.attempt })
+}
+
+function undone(lane: GrowingLane | undefined, event: Of<'undo.completed' | 'undo.failed'>): void {
+  const bar = lane?.bars.findLast(({ open, kind, text }) => open && kind === 'undo' && text === undoText(event.of))
+  if (lane === undefined || bar === undefined) return
+  end(bar, momentOf(event))
+  if (event.type === 'undo.completed') return
+  bar.kind = event.final ? 'undo-failed' : 'failed'
+  bar.text += `: ${failureText(event.error)}`
+  if (!event.final) begin(lane, 'backoff', momentOf(event), { text: undoText(event.of) })
 }
 
 function unpaused(drawing: Drawing, at: Moment): void {
@@ -352,9 +376,11 @@ function runEnded(drawing: Drawing, event: Of<'run.succeeded' | 'run.failed' | '
     case 'run.failed':
       drawing.status = 'failed'
       drawing.error = event.error
+      drawing.rollback = event.rollback
       return
     case 'run.cancelled':
       drawing.status = 'cancelled'
+      drawing.rollback = event.rollback
   }
 }
 
@@ -372,6 +398,7 @@ function finished(drawing: Drawing, now: number | undefined): Timeline {
     status: drawing.status,
     ...(drawing.output !== undefined && { output: drawing.output }),
     ...(drawing.error !== undefined && { error: drawing.error }),
+    ...(drawing.rollback !== undefined && { rollback: drawing.rollback }),
     from: momentOf(started),
     to,
     lanes: [...lanes.values()].map((lane) => laneOf(lane, to)),

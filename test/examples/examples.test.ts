@@ -30,6 +30,12 @@ const shows: Readonly<Record<string, (text: string) => void>> = {
       '→ {"title":"On tea: an introduction","body":"Tea comes from a bush in southern China. Turkey drinks most of it per head. Green tea wants 80 degrees."}',
     )
   },
+  trip: (text) => {
+    for (const ref of ['flight-1', 'hotel-1']) expect(text.match(new RegExp(`desk +${ref} is cancelled`, 'g'))).toHaveLength(1)
+    expect(text).toContain('undo          hotel is undone')
+    expect(text).toContain('trip: failed after')
+    expect(outcome(text)).toBe('→ failed: the card is declined: 750 euros, rollback: complete')
+  },
   release: (text) => {
     expect(text).toContain('build         fails: the Mac is asleep (and tries again)')
     expect(text).toContain('announce      fails: the account is closed')

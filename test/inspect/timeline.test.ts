@@ -320,6 +320,38 @@ test('a graph has a lane per step; its items are one line, and what was skipped 
   expect(criticalOf(drawn).slice(-3)).toEqual(['approve turn', 'approve person', 'publish turn'])
 })
 
+test('what is undone has bars of its own, in the lane of what it undoes, with the attempts it took', async () => {
+  const trip = graph('trip')
+    .step('flight', { run: () => 'F', compensate: () => 0 })
+    .step('rooms', {
+      each: () => [1, 2],
+      run: ({ item }) => item,
+      compensate: ({ item, attempt }) => (item === 2 && attempt === 1 ? Promise.reject(new Error('closed')) : 0),
+    })
+    .step('visa', { run: () => 'V', compensate: () => Promise.reject(new Error('never')) })
+    .step('pay', { after: ['flight', 'rooms', 'visa'], run: () => Promise.reject(new Error('declined')) })
+    .output()
+  await using at = await timed()
+  const run = await at.tutti.start(trip)
+  await at.clock.advance(3_600_000)
+  const drawn = timelineOf(await journal(run))
+  const undos = drawn.lanes.map(({ agents, item, bars }) => [
+    agents[0],
+    item,
+    bars.filter(({ turn }) => turn === null).map(({ kind }) => kind),
+  ])
+  expect(undos).toEqual([
+    ['flight', null, ['undo']],
+    ['rooms', null, ['barrier']],
+    ['visa', null, [...Array.from({ length: 4 }, () => ['failed', 'backoff']).flat(), 'undo-failed']],
+    ['pay', null, []],
+    ['rooms', 0, ['undo']],
+    ['rooms', 1, ['failed', 'backoff', 'undo']],
+  ])
+  expect(drawn).toMatchObject({ status: 'failed', rollback: 'partial' })
+  expect(timelineText(drawn)).toMatch(/trip: failed after .*, and not all of it undone[^]*flight .*↶ undone[^]*visa .*✗ not undone/)
+})
+
 describe('names and texts from models and people', () => {
   const hostile = [
     '</text></svg><script>globalThis.hacked = 1</script>',
