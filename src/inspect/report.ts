@@ -1,7 +1,7 @@
 import type { Action } from '../kernel/action.js'
 import type { Event } from '../kernel/event.js'
 import type { Failure } from '../kernel/failure.js'
-import { rootBarrier } from '../kernel/ids.js'
+import { byId, rootBarrier } from '../kernel/ids.js'
 import type { Slot } from '../kernel/join.js'
 import { graphLists } from './graph-report.js'
 import type { Report, RunStatus } from './report-data.js'
@@ -45,9 +45,18 @@ type Lists = Pick<Report, 'agents' | 'interactions' | 'branches' | 'steps' | 'de
 /** All that is left of a run that was cancelled or crossed a limit: how far it had come by then depends on the order. */
 const nothing: Lists = { agents: [], interactions: [], branches: [], steps: [], detached: [], choices: [] }
 
-/** What the run's own plan contains of what an order could have left out is a choice like any other, also of a run that was cancelled. */
-function withUndo({ undo }: RunFacts, lists: Lists): Lists {
-  return undo === null ? lists : { ...lists, choices: [...lists.choices, undo] }
+/**
+ * The choices that plans were, also in a run that was cancelled. Of a plan under a slot that reads cancelled nothing is reported but
+ * what it did not undo: that remains, whoever reads it.
+ */
+function withUndo({ plans, closing }: RunFacts, lists: Lists): Lists {
+  const shown = new Set(lists.branches.filter(({ status }) => status !== 'cancelled').map(({ id }) => id))
+  const choices = [...plans.values()].flatMap(({ barrier, owner, choice, left }): Choice[] => {
+    if (owner !== null && !closing && shown.has(owner.id)) return []
+    if (owner === null) return choice === null ? [] : [choice]
+    return left.length === 0 ? [] : [{ at: barrier, kind: 'undo', decidedBy: [...left].sort() }]
+  })
+  return choices.length === 0 ? lists : { ...lists, choices: [...lists.choices, ...byId(choices, ({ at }) => at)] }
 }
 
 function statusOf({ ended, paused, compensating }: RunFacts): RunStatus {
@@ -103,8 +112,8 @@ interface RunFacts {
   /** It was cancelled, or crossed a limit. */
   closing: boolean
   compensating: boolean
-  /** The choice that its own plan was. */
-  undo: Choice | null
+  /** By the barrier that each belongs to. */
+  readonly plans: Map<string, PlanFacts>
   cancelled: number
   readonly durations: Record<string, number>
   readonly attempts: Record<string, number>
@@ -121,6 +130,15 @@ interface BarrierFacts {
   decidedBy: ReadonlySet<number> | null
   /** The slots as they are reported, once that was asked for; null is pending. */
   read: readonly (Status | null)[] | null
+}
+
+/** `owner`: the branch that waits for it, null of the run's own; `left`: what it did not undo. */
+interface PlanFacts {
+  readonly barrier: string
+  readonly owner: BranchFacts | null
+  readonly choice: Choice | null
+  readonly entries: ReadonlySet<string>
+  readonly left: string[]
 }
 
 interface BranchFacts {
@@ -177,7 +195,7 @@ function newRun(started: Of<'run.started'>): RunFacts {
     paused: false,
     closing: false,
     compensating: false,
-    undo: null,
+    plans: new Map(),
     ...measured,
   }
 }
@@ -210,6 +228,8 @@ function note(run: RunFacts, event: Event): void {
       return
     case 'undo.planned':
       return undoPlanned(run, event)
+    case 'undo.failed':
+      return undoFailed(run, event)
     case 'run.succeeded':
     case 'run.failed':
     case 'run.cancelled':
@@ -265,7 +285,6 @@ function note(run: RunFacts, event: Event): void {
     case 'barrier.undoing':
     case 'undo.started':
     case 'undo.completed':
-    case 'undo.failed':
     case 'branch.moved':
     case 'turn.aborted':
     case 'activity.started':
@@ -332,11 +351,15 @@ function barrierFired(run: RunFacts, event: Of<'barrier.fired'>): void {
 }
 
 /** Of a fork, it is among the choices of the branch that waits there. */
-function undoPlanned(run: RunFacts, { barrier, decidedBy }: Of<'undo.planned'>): void {
-  if (decidedBy === undefined) return
-  const choice = { at: barrier, kind: 'undo', decidedBy } as const
-  if (barrier === rootBarrier) run.undo = choice
-  else barrierOf(run, barrier).owner?.choices.push(choice)
+function undoPlanned(run: RunFacts, { barrier, entries, unknown = [], decidedBy }: Of<'undo.planned'>): void {
+  const choice = decidedBy === undefined ? null : ({ at: barrier, kind: 'undo', decidedBy } as const)
+  const owner = barrier === rootBarrier ? null : barrierOf(run, barrier).owner
+  run.plans.set(barrier, { barrier, owner, choice, entries: new Set(entries), left: [...unknown] })
+  if (choice !== null) owner?.choices.push(choice)
+}
+
+function undoFailed(run: RunFacts, { of, final }: Of<'undo.failed'>): void {
+  if (final) for (const { entries, left } of run.plans.values()) if (entries.has(of)) left.push(of)
 }
 
 function branchOpened(run: RunFacts, event: Of<'branch.opened'>): void {

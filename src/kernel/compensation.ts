@@ -10,7 +10,7 @@ import { backoffMs } from './retry.js'
 import type { RetryShape } from './shape.js'
 import type { Outcome, State } from './state.js'
 import { barrierOf, clockAt, shapeOf } from './state.js'
-import type { Entry, Plan, Onward } from './undo-state.js'
+import type { Entry, Onward, Path, Plan } from './undo-state.js'
 
 /**
  * Undoing (KERNEL §13).
@@ -32,10 +32,10 @@ export function undoProgress(draft: Draft, goOn: (barrier: string, onward: Onwar
   // The innermost first: those further out wait for them.
   for (const { barrier } of [...draft.state.undo.plans.values()].sort((a, b) => compareIds(b.barrier, a.barrier))) {
     const plan = draft.state.undo.plans.get(barrier)
-    if (plan?.status === 'waiting' && isQuiet(draft.state, barrier)) planFork(draft, plan)
-    const now = draft.state.undo.plans.get(barrier)
-    if (now?.status !== 'over' || now.onward === null) continue
-    goOn(barrier, now.onward)
+    if (plan === undefined || plan.onward === null) continue
+    const free = plan.status === 'waiting' && isQuiet(draft.state, barrier) && !planFork(draft, plan)
+    if (!free && draft.state.undo.plans.get(barrier)?.status !== 'over') continue
+    goOn(barrier, plan.onward)
     progress = true
   }
   return progress
@@ -43,21 +43,23 @@ export function undoProgress(draft: Draft, goOn: (barrier: string, onward: Onwar
 
 /** Nothing under the barrier is aborting or being undone. */
 function isQuiet(state: State, barrier: string): boolean {
-  for (const attempt of state.aborting.values()) if (attempt.undo?.path.some((seat) => seat.barrier === barrier)) return false
-  for (const plan of state.undo.plans.values()) if (plan.under.includes(barrier)) return false
+  const here = ({ seats }: Path): boolean => seats.some((seat) => seat.barrier === barrier)
+  for (const { undo } of state.aborting.values()) if (undo !== undefined && here(undo.path)) return false
+  for (const { path } of state.undo.plans.values()) if (here(path)) return false
   return true
 }
 
-/** What was done under the slots that don't count, or, if the join has failed, under all of them. */
-function planFork(draft: Draft, plan: Plan): void {
+/** What was done under the slots that don't count, or, if the join has failed, under all of them. False if that is nothing. */
+function planFork(draft: Draft, plan: Plan): boolean {
   const barrier = barrierOf(draft.state, plan.barrier)
   const slots = reportedSlots(barrier, barrier.fired?.deciding ?? null)
   const undone = (slot: number): boolean => {
     const status = slots[slot]?.status
     return plan.onward?.all === true || status === 'failed' || status === 'cancelled'
   }
-  const taken = open(draft.state).filter(({ path }) => path.some((seat) => seat.barrier === plan.barrier && undone(seat.slot)))
-  emitPlan(draft, plan.barrier, taken)
+  const taken = open(draft.state).filter(({ path }) => path.seats.some((seat) => seat.barrier === plan.barrier && undone(seat.slot)))
+  if (taken.length > 0) emitPlan(draft, plan.barrier, taken)
+  return taken.length > 0
 }
 
 /** What no plan has taken yet, by id. */
@@ -74,19 +76,21 @@ function sorted(entries: readonly Entry[]): Entry[] {
 function emitPlan(draft: Draft, barrier: string, taken: readonly Entry[]): void {
   const ids = (entries: readonly Entry[]): string[] => entries.map(({ id }) => id)
   const unknown = taken.filter(({ known }) => known === 'unknown')
-  const chosen = taken.filter((entry) => entry.known !== 'returned' || readsCancelled(draft.state, entry))
+  const chosen = taken.filter(({ known, path }) => known !== 'returned' || readsCancelled(draft.state, path))
   emit(draft, {
     type: 'undo.planned',
     barrier,
     entries: ids(taken.filter(({ known }) => known !== 'unknown')),
     ...(unknown.length > 0 && { unknown: ids(unknown) }),
-    ...(chosen.length > 0 && { decidedBy: ids(chosen) }),
+    // That something is not known is another choice than that it was done.
+    ...(chosen.length > 0 && { decidedBy: chosen.map(({ id, known }) => (known === 'unknown' ? `${id}?` : id)) }),
   })
 }
 
 /** Whether it was done under a slot that reads cancelled: then another order might not have come so far. */
-function readsCancelled(state: State, { path }: Entry): boolean {
-  return state.closing || path.some(({ barrier, slot }) => state.undo.decided.get(barrier)?.includes(slot) === false)
+function readsCancelled(state: State, { seats, origin }: Path): boolean {
+  if (state.closing) return true
+  return [...seats, ...origin].some(({ barrier, slot }) => state.undo.decided.get(barrier)?.includes(slot) === false)
 }
 
 // ── of the run ───────────────────────────────────────────────────────────────────────────────────────────
@@ -106,12 +110,14 @@ function causeOf(outcome: Outcome): Failure {
   return { code: 'CANCELLED', message: `the run is taken back${why}`, retryable: false, at: {} }
 }
 
-/** How much of what was to be undone is: all of it, or not; or there was nothing. */
-export function rollbackOf({ undo }: State): {
+/** How much of what was to be undone is: all of it, or not; or there was nothing. Where a slot reads cancelled, nobody is told what came of it. */
+export function rollbackOf(state: State): {
   readonly rollback: 'none' | 'complete' | 'partial'
   readonly notUndone?: readonly string[]
 } {
-  if (undo.left.size === 0) return { rollback: undo.undone > 0 ? 'complete' : 'none' }
+  const { undo } = state
+  const seen = [...undo.undone.entries()].some(([barrier, path]) => barrier === rootBarrier || !readsCancelled(state, path))
+  if (undo.left.size === 0) return { rollback: seen ? 'complete' : 'none' }
   const left = [...undo.left.entries()].sort(([a, x], [b, y]) => compareIds(x.branch, y.branch) || (a < b ? -1 : 1))
   return { rollback: 'partial', notUndone: left.map(([id]) => id) }
 }

@@ -14,12 +14,18 @@ import { branchOf, shapeOf } from './state.js'
  * again until nothing changes. Only then are new turns owed.
  */
 export function consequences(draft: Draft): void {
-  do evaluateTouched(draft)
-  while (meet(draft) || decideGates(draft) || undoProgress(draft, (barrier, onward) => goOnAfterUndo(draft, barrier, onward)))
+  do settleBarriers(draft)
+  while (meet(draft) || decideGates(draft))
   checkTurns(draft)
   endIfOver(draft)
   startTurns(draft)
   startUndos(draft)
+}
+
+/** A branch that waits for an undo goes on as soon as there is nothing to wait for, before any rendezvous is looked at. */
+function settleBarriers(draft: Draft): void {
+  do evaluateTouched(draft)
+  while (undoProgress(draft, (barrier, onward) => goOnAfterUndo(draft, barrier, onward)))
 }
 
 /** The innermost first, so that what comes of an inner barrier has reached the outer one when it is looked at. */

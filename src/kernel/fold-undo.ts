@@ -1,11 +1,11 @@
 import type { Action } from './action.js'
 import type { Failure } from './failure.js'
 import type { Folding, Of } from './folding.js'
-import { undoTimer } from './ids.js'
+import { rootBarrier, undoTimer } from './ids.js'
 import { changed } from './lifecycle.js'
 import type { Attempt, Barrier, Branch, State } from './state.js'
 import { barrierOf, branchOf, shapeOf } from './state.js'
-import type { AbortedWork, DoneNode, Entry, Plan, Seat, Undo } from './undo-state.js'
+import type { AbortedWork, DoneNode, Entry, Path, Plan, Seat, Undo } from './undo-state.js'
 import { cleared, undoOrder } from './undo-order.js'
 
 function change(state: Folding, by: Partial<Undo>): void {
@@ -18,12 +18,12 @@ export function remembers(state: State): boolean {
 }
 
 /** The seats of a branch, from its own scope outwards. */
-export function pathOf(state: State, branch: Branch): readonly Seat[] {
-  const path: Seat[] = []
+export function pathOf(state: State, branch: Branch): Path {
+  const seats: Seat[] = []
   for (let at = branch; ; ) {
     const barrier = barrierOf(state, at.scope)
-    path.push({ barrier: barrier.id, slot: at.slots[0] ?? 0 })
-    if (barrier.waiting === null) return path
+    seats.push({ barrier: barrier.id, slot: at.slots[0] ?? 0 })
+    if (barrier.waiting === null) return { seats, origin: state.undo.origins.get(barrier.id) ?? [] }
     at = branchOf(state, barrier.waiting)
   }
 }
@@ -196,8 +196,16 @@ export function abortedEnded(state: Folding, event: Of<'turn.aborted'>, attempt:
   if (!compensates(state, attempt.agent)) return
   if (shapeOf(state).kind === 'topology')
     return add(state, { id: `${attempt.branch}/${attempt.turn}`, what: 'turn', ...common, known, key: work.key, ...facts }, after)
-  const slot = work.path.length > 1 ? { item: work.path[0]?.slot ?? 0 } : {}
+  const [seat, around] = work.path.seats
+  const slot = around === undefined ? {} : { item: seat?.slot ?? 0 }
+  // What makes the items of a step has done nothing that could be undone.
+  if (around === undefined && stepHasEach(state, attempt.agent)) return
   add(state, { id: stepId({ step: attempt.agent, ...slot }), what: 'step', ...common, known, key: work.key, ...facts }, afterChild(child))
+}
+
+function stepHasEach(state: State, step: string): boolean {
+  const shape = shapeOf(state)
+  return shape.kind === 'graph' && shape.steps[state.run?.places[step] ?? 0]?.hasEach === true
 }
 
 /** An activity of an aborted attempt has completed after all. */
@@ -256,6 +264,9 @@ export function choseSlots(state: Folding, barrier: string, deciding: readonly n
 
 export function forkOpened(state: Folding, event: Of<'barrier.opened'>): void {
   if (event.compensate === true) change(state, { forks: state.undo.forks.set(event.barrier, true) })
+  if (event.kind !== 'detached' || event.branch === undefined || state.run?.undoes !== true) return
+  const { seats, origin } = pathOf(state, branchOf(state, event.branch))
+  change(state, { origins: state.undo.origins.set(event.barrier, [...seats, ...origin]) })
 }
 
 /** The barrier is gone. A plan of it that has begun runs to its end, with nobody waiting for it. */
@@ -273,11 +284,13 @@ export function barrierUndoing(state: Folding, event: Of<'barrier.undoing'>): vo
   const branch = branchOf(state, waiting)
   const { goes, all, state: merged, error } = event
   const onward = { goes, all, ...(merged !== undefined && { state: merged }), ...(error !== undefined && { error }) }
-  const under = pathOf(state, branch).map((seat) => seat.barrier)
-  const plan: Plan = { barrier: event.barrier, under, onward, status: 'waiting' }
+  const plan: Plan = { barrier: event.barrier, path: pathOf(state, branch), onward, status: 'waiting' }
   change(state, { plans: state.undo.plans.set(event.barrier, plan) })
   state.branches = state.branches.set(branch.id, { ...branch, standing: { status: 'undoing', barrier: event.barrier } }, state.edit)
 }
+
+/** Of the run's own plan. */
+const nowhere: Path = { seats: [], origin: [] }
 
 function put(state: Folding, entry: Entry): void {
   const node = state.undo.nodes.get(entry.id)
@@ -306,17 +319,17 @@ export function undoPlanned(state: Folding, event: Of<'undo.planned'>): void {
   }
   const order = undoOrder(state, new Set(entries))
   const before = state.undo.plans.get(barrier)
-  const { under = [], onward = null } = before ?? {}
-  const running = { barrier, under, onward, status: 'running', open: entries.length, waits: order.waits } as const
+  const { path = nowhere, onward = null } = before ?? {}
+  const running = { barrier, path, onward, status: 'running', open: entries.length, waits: order.waits } as const
   change(state, { plans: settledPlan(state.undo.plans, running) })
   makeReady(state, order.ready)
 }
 
 /** A plan with nothing left is over; if nobody waits for it, it is gone. */
 function settledPlan(plans: Undo['plans'], plan: Extract<Plan, { status: 'running' }>): Undo['plans'] {
-  const { barrier, under, onward } = plan
+  const { barrier, path, onward } = plan
   if (plan.open > 0) return plans.set(barrier, plan)
-  return onward === null ? plans.delete(barrier) : plans.set(barrier, { barrier, under, onward, status: 'over' })
+  return onward === null ? plans.delete(barrier) : plans.set(barrier, { barrier, path, onward, status: 'over' })
 }
 
 function makeReady(state: Folding, ids: readonly string[]): void {
@@ -354,7 +367,8 @@ export function undoStarted(state: Folding, { of, attempt, at, seq }: Of<'undo.s
 export function undoCompleted(state: Folding, { of }: Of<'undo.completed'>): void {
   const entry = entryOf(state, of)
   put(state, { ...entry, status: step(entry, 'compensated'), revision: entry.revision + 1 })
-  change(state, { undone: state.undo.undone + 1 })
+  const barrier = entry.plan ?? rootBarrier
+  change(state, { undone: state.undo.undone.set(barrier, state.undo.plans.get(barrier)?.path ?? nowhere) })
   settled(state, entry)
 }
 

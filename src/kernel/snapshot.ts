@@ -36,10 +36,10 @@ export function saveState(state: State): unknown {
   return saved
 }
 
-const undoTries = ['nodes', 'frontier', 'forks', 'ready', 'running', 'decided', 'left'] as const
+const undoTries = ['nodes', 'frontier', 'forks', 'ready', 'running', 'decided', 'left', 'undone', 'origins'] as const
 
 function saveUndo(undo: Undo): unknown {
-  const saved: Record<string, unknown> = { undone: undo.undone }
+  const saved: Record<string, unknown> = {}
   for (const key of undoTries) saved[key] = [...undo[key].entries()]
   saved['plans'] = [...undo.plans.values()].map((plan) =>
     plan.status === 'running' ? { ...plan, waits: [...plan.waits.entries()] } : plan,
@@ -50,7 +50,7 @@ function saveUndo(undo: Undo): unknown {
 type SavedPlan = Omit<Plan, 'waits'> & { readonly waits?: Entries<Waiting> }
 
 function loadUndo(saved: Record<string, unknown>): Undo {
-  const loaded: Record<string, unknown> = { undone: saved['undone'] }
+  const loaded: Record<string, unknown> = {}
   for (const key of undoTries) loaded[key] = Trie.from(saved[key] as Entries<never>)
   const plans = (saved['plans'] as readonly SavedPlan[]).map((plan) =>
     plan.waits === undefined ? (plan as Plan) : ({ ...plan, waits: Trie.from(plan.waits) } as Plan),

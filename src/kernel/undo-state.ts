@@ -25,8 +25,10 @@ export interface Undo {
   readonly decided: Trie<readonly number[]>
   /** What is not undone and never will be. */
   readonly left: Trie<Left>
-  /** How many entries have been undone. */
-  readonly undone: number
+  /** Where something has been undone: the barriers, with the seats of who waited there. */
+  readonly undone: Trie<Path>
+  /** Of detached barriers: the seats of who started them. */
+  readonly origins: Trie<readonly Seat[]>
 }
 
 /** A node that is no entry is where lines of work joined. */
@@ -36,10 +38,16 @@ export interface DoneNode {
   readonly entry: Entry | null
 }
 
-/** One seat on the way from a branch outwards to the root, or to the detached barrier that it is under. */
+/** One seat on the way from a branch outwards. */
 export interface Seat {
   readonly barrier: string
   readonly slot: number
+}
+
+/** The seats of a branch, out to the root; `origin` are those beyond the detached barrier that it is under, of who started it. */
+export interface Path {
+  readonly seats: readonly Seat[]
+  readonly origin: readonly Seat[]
 }
 
 /** What was done, by whom, and what its undo is given. */
@@ -50,7 +58,7 @@ export interface Entry {
   /** The agent or the step. */
   readonly agent: string
   readonly turn: number
-  readonly path: readonly Seat[]
+  readonly path: Path
   /** How it is known that it was done; `late`: after its attempt was aborted; `unknown`: nobody can say whether it was. */
   readonly known: 'returned' | 'late' | 'unknown'
   /** Of an activity. */
@@ -75,8 +83,8 @@ export interface Entry {
 /** A plan waits until everything under it has ended, runs, and is over once each of its entries is settled. */
 export type Plan = {
   readonly barrier: string
-  /** The barriers around it: their plans wait for this one. */
-  readonly under: readonly string[]
+  /** The seats of the branch that waits for it: the plans of the barriers there wait for this one. */
+  readonly path: Path
   /** What becomes of the branch that waits for it; null: nobody does, or not any more. */
   readonly onward: Onward | null
 } & (
@@ -121,7 +129,7 @@ export interface Left {
 
 /** What an aborted attempt may still turn out to have done. */
 export interface AbortedWork {
-  readonly path: readonly Seat[]
+  readonly path: Path
   readonly after: string | null
   readonly key: string
   readonly input?: unknown
@@ -139,5 +147,6 @@ export const nothingDone: Undo = Object.freeze({
   running: Trie.empty<UndoAttempt>(),
   decided: Trie.empty<readonly number[]>(),
   left: Trie.empty<Left>(),
-  undone: 0,
+  undone: Trie.empty<Path>(),
+  origins: Trie.empty<readonly Seat[]>(),
 })
