@@ -1,5 +1,6 @@
-// Executes the house on the store, and kills itself around a commit: `{ store, log, kill?: { when, nth } }`.
-import { house, toTheEnd } from './house.js'
+// Executes the house, or a rollback, on the store, and kills itself around a commit: `{ store, log, of?, kill?: { when, nth } }`.
+import * as houses from './house.js'
+import * as rollbacks from './rollback.js'
 import { given, loadDriver, open, openConnection, say, storeOver, tutti, write } from './tutti.js'
 
 const die = () => process.kill(process.pid, 'SIGKILL')
@@ -29,9 +30,9 @@ const store = {
   },
 }
 say('opened')
-const definition = house(tutti, write)
+const definition = given.of === 'rollback' ? rollbacks.rollback(tutti, write) : houses.house(tutti, write)
 const engine = await open({ store, definitions: [definition] })
-const result = await toTheEnd(engine, definition, write)
+const result = given.of === 'rollback' ? await rollbacks.toTheEnd(engine, definition) : await houses.toTheEnd(engine, definition, write)
 say({ commits, output: result.status === 'succeeded' ? result.output : result })
 await engine.close()
 await store.close()
