@@ -4,7 +4,7 @@ import type { Provided } from '../define/resource.js'
 import type { Tags } from '../define/tags.js'
 import type { Report, Rollback, RunStatus } from '../inspect/report-data.js'
 import type { Failure } from '../kernel/failure.js'
-import type { ModelFactory } from '../models/model-factory.js'
+import type { ModelSource } from '../models/model-factory.js'
 import type { Ask } from '../inspect/ask.js'
 import type { Delta, JournalEvent } from '../inspect/events.js'
 import type { Store } from './store.js'
@@ -27,7 +27,7 @@ export interface OpenOptions {
   store?: string | Store
   definitions?: readonly Definition[]
   resources?: readonly Provided[]
-  models?: ModelFactory
+  models?: ModelSource
   concurrency?: number
   limits?: Limits
   clock?: Clock

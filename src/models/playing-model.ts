@@ -6,6 +6,7 @@ import type {
   LanguageModelV3StreamPart,
   LanguageModelV3Usage,
 } from '@ai-sdk/provider'
+import { streamParts } from './answer-parts.js'
 
 /** What a model that is played by code says to one call. */
 export interface Said {
@@ -34,7 +35,10 @@ export function playingModel(provider: string, modelId: string, play: (options: 
       const content = answer(options)
       return { content, finishReason: finishOf(content), usage, warnings: [] }
     },
-    doStream: async (options) => ({ stream: streamOf(partsOf(answer(options))) }),
+    doStream: async (options) => {
+      const content = answer(options)
+      return { stream: streamOf(streamParts(content, { finishReason: finishOf(content), usage }) as LanguageModelV3StreamPart[]) }
+    },
   }
 }
 
@@ -68,23 +72,4 @@ function contentOf({ text, calls = [] }: Said, before: number): LanguageModelV3C
 function finishOf(content: readonly LanguageModelV3Content[]): LanguageModelV3FinishReason {
   const unified = content.some((part) => part.type === 'tool-call') ? 'tool-calls' : 'stop'
   return { unified, raw: unified }
-}
-
-function partsOf(content: readonly LanguageModelV3Content[]): LanguageModelV3StreamPart[] {
-  const parts = content.flatMap((part): LanguageModelV3StreamPart[] => {
-    if (part.type === 'text') return textParts(part.text)
-    return part.type === 'tool-call' ? [part] : []
-  })
-  return [{ type: 'stream-start', warnings: [] }, ...parts, { type: 'finish', finishReason: finishOf(content), usage }]
-}
-
-/** Word by word, as people watch it. */
-function textParts(text: string): LanguageModelV3StreamPart[] {
-  const id = 'text'
-  const words = text.match(/\S*\s*/g)?.filter((word) => word !== '') ?? []
-  return [
-    { type: 'text-start', id },
-    ...words.map((delta): LanguageModelV3StreamPart => ({ type: 'text-delta', id, delta })),
-    { type: 'text-end', id },
-  ]
 }

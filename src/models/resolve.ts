@@ -1,7 +1,7 @@
 import type { LanguageModel } from '../define/language-model.js'
 import { TuttiError } from '../define/tutti-error.js'
 import { defaultModel, type Environment, type ModelChoice, namedModel } from './model-choice.js'
-import type { ModelFactory } from './model-factory.js'
+import type { ModelSource } from './model-factory.js'
 import { simModel } from './sim.js'
 
 /**
@@ -10,10 +10,10 @@ import { simModel } from './sim.js'
  */
 export async function resolveModel(
   ref: { readonly agent: string; readonly model?: LanguageModel | string | undefined },
-  from: { readonly models?: ModelFactory | undefined; readonly env: Environment },
+  from: { readonly models?: ModelSource | undefined; readonly env: Environment },
 ): Promise<LanguageModel> {
   const { agent, model } = ref
-  const made = from.models?.({ agent, ...(model === undefined ? {} : { model }) })
+  const made = await from.models?.({ agent, ...(model === undefined ? {} : { model }) })
   if (made !== undefined) return made
   if (typeof model === 'object') return model
   const choice = model === undefined ? defaultModel(from.env) : namedModel(model, from.env)

@@ -1,0 +1,198 @@
+import { appendFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type {
+  LanguageModelV3,
+  LanguageModelV3CallOptions,
+  LanguageModelV3GenerateResult,
+  LanguageModelV3StreamPart,
+} from '@ai-sdk/provider'
+import type { LanguageModel } from '../define/language-model.js'
+import { TuttiError } from '../define/tutti-error.js'
+import { AnswerFromStream, type AnyPart, streamParts } from './answer-parts.js'
+import {
+  type CassetteEntry,
+  type CassettePlace,
+  cassetteHead,
+  cassettePlace,
+  compareEntries,
+  entriesIn,
+  hashOf,
+  plain,
+  requestOf,
+} from './cassette-entry.js'
+import { firstDifference } from './first-difference.js'
+import type { ModelFactory, ModelSource } from './model-factory.js'
+import { streamOf } from './playing-model.js'
+import { resolveModel } from './resolve.js'
+
+/** Gives models that write down what they are asked and what they answer. Closing it puts the file into the order of the run. */
+export interface Recording extends AsyncDisposable {
+  (...ref: Parameters<ModelSource>): Promise<LanguageModel>
+  close(): Promise<void>
+}
+
+/**
+ * Records every call of every model into a file: one line of JSON per call, with no header and no key of this process in it. The models are
+ * those of `models`, or those that agents would have anyhow. A file that is there is written anew.
+ */
+export function record(file: string, models?: ModelSource): Recording {
+  mkdirSync(dirname(file), { recursive: true })
+  // What was said may be private: the file is its owner's.
+  writeFileSync(file, `${JSON.stringify(cassetteHead)}\n`, { mode: 0o600 })
+  const write = (entry: CassetteEntry) => appendFileSync(file, `${JSON.stringify(plain(entry, process.env))}\n`)
+  const source = async (...[ref]: Parameters<ModelSource>) =>
+    recordingModel(ref.agent, (await resolveModel(ref, { models, env: process.env })) as LanguageModelV3, write)
+  const close = async () => sortFile(file)
+  return Object.assign(source, { close, [Symbol.asyncDispose]: close })
+}
+
+/** Plays what was recorded: each call by its place and by what it asks, so that no order decides. One that is not there fails, and says why. */
+export function replay(file: string): ModelFactory {
+  const entries = read(file)
+  return ({ agent }) => {
+    const name = entries.find((entry) => entry.agent === agent)?.model ?? 'tutti/replay'
+    const slash = name.indexOf('/')
+    const play = (options: LanguageModelV3CallOptions) => played(entries, agent, options, file)
+    return {
+      specificationVersion: 'v3',
+      provider: name.slice(0, slash),
+      modelId: name.slice(slash + 1),
+      supportedUrls: {},
+      doGenerate: async (options) => ({ ...play(options), warnings: [] }) as unknown as LanguageModelV3GenerateResult,
+      doStream: async (options) => {
+        const { content, ...end } = play(options)
+        return { stream: streamOf(streamParts(content, end) as unknown as LanguageModelV3StreamPart[]) }
+      },
+    }
+  }
+}
+
+function read(file: string): readonly CassetteEntry[] {
+  const hint = 'record it again'
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw new TuttiError('INVALID_INPUT', `the cassette ${file} can't be read`, { cause, hint })
+  }
+  const found = entriesIn(text)
+  if ('problem' in found) throw new TuttiError('INVALID_INPUT', `${file} is no cassette: ${found.problem}`, { hint })
+  return found.entries
+}
+
+/** The last record of a call is what came of it: before it are attempts that failed and were repeated. */
+function sortFile(file: string): void {
+  const last = new Map(read(file).map((entry) => [[entry.agent, entry.branch, entry.turn, entry.call, entry.hash].join(' '), entry]))
+  const lines = [cassetteHead, ...[...last.values()].sort(compareEntries)].map((entry) => JSON.stringify(entry))
+  writeFileSync(`${file}.new`, `${lines.join('\n')}\n`, { mode: 0o600 })
+  renameSync(`${file}.new`, file)
+}
+
+type Answer = { readonly content: unknown; readonly finishReason: unknown; readonly usage: unknown; readonly providerMetadata?: unknown }
+
+/** The same model, of whatever version: only what is asked of it and what it says is looked at. */
+function recordingModel(agent: string, inner: LanguageModelV3, write: (entry: CassetteEntry) => void): LanguageModelV3 {
+  const { specificationVersion, provider, modelId, supportedUrls } = inner
+  const noted = async <T>(
+    options: LanguageModelV3CallOptions,
+    call: (answered: (answer: Answer) => void) => PromiseLike<T>,
+  ): Promise<T> => {
+    const request = requestOf(options, process.env)
+    const asked = { ...cassettePlace(agent, options), model: `${provider}/${modelId}`, hash: hashOf(request), request }
+    try {
+      return await call(({ content, finishReason, usage, providerMetadata }) =>
+        write({ ...asked, answer: { content, finishReason, usage, providerMetadata } as CassetteEntry['answer'] }),
+      )
+    } catch (error) {
+      write({ ...asked, answer: { error: errorOf(error) } })
+      throw error
+    }
+  }
+  return {
+    specificationVersion,
+    provider,
+    modelId,
+    supportedUrls,
+    doGenerate: (options) =>
+      noted(options, async (answered) => {
+        const result = await inner.doGenerate(options)
+        answered(result)
+        return result
+      }),
+    doStream: (options) =>
+      noted(options, async (answered) => {
+        const { stream, ...rest } = await inner.doStream(options)
+        return { ...rest, stream: stream.pipeThrough(listening(answered)) }
+      }),
+  }
+}
+
+/** Hands the parts on as they come, and tells the answer when it is whole. One that breaks off is an attempt that somebody repeats. */
+function listening(answered: (answer: Answer) => void): TransformStream<LanguageModelV3StreamPart, LanguageModelV3StreamPart> {
+  const heard = new AnswerFromStream()
+  return new TransformStream({
+    transform: (part, controller) => {
+      heard.add(part as unknown as AnyPart)
+      controller.enqueue(part)
+    },
+    flush: () => {
+      if (heard.answer !== null) answered(heard.answer)
+    },
+  })
+}
+
+/** Only the words and the status: errors of providers carry the request and its headers. */
+function errorOf(error: unknown): { message: string; status?: number } {
+  const { message, statusCode } = error as { message?: unknown; statusCode?: unknown }
+  return {
+    message: typeof message === 'string' ? message.slice(0, 1_000) : 'it failed',
+    ...(typeof statusCode === 'number' && { status: statusCode }),
+  }
+}
+
+function played(entries: readonly CassetteEntry[], agent: string, options: LanguageModelV3CallOptions, file: string) {
+  options.abortSignal?.throwIfAborted()
+  const place = cassettePlace(agent, options)
+  const request = requestOf(options, process.env)
+  const hash = hashOf(request)
+  // The last: of a recording that was never closed, attempts that failed come before.
+  const found = entries.findLast((entry) => entry.hash === hash && isAt(entry, place))
+  if (found === undefined) throw new CassetteMiss(entries, place, request, file)
+  if ('error' in found.answer) throw new Error(`${found.answer.error.message} (recorded)`)
+  return found.answer
+}
+
+const isAt = (entry: CassettePlace, place: CassettePlace): boolean =>
+  entry.agent === place.agent && entry.branch === place.branch && entry.turn === place.turn && entry.call === place.call
+
+const placeText = ({ agent, branch, turn, call }: CassettePlace): string => `${agent}, branch ${branch}, turn ${turn}, call ${call}`
+
+/** A call that was not recorded: what is nearest to it, and where it differs. */
+class CassetteMiss extends Error {
+  override readonly name: string = 'CassetteMiss'
+
+  constructor(entries: readonly CassetteEntry[], place: CassettePlace, request: unknown, file: string) {
+    super(`${file} has no such call of ${placeText(place)}: ${nearest(entries, place, request)}`)
+  }
+}
+
+function nearest(entries: readonly CassetteEntry[], place: CassettePlace, request: unknown): string {
+  const own = entries.filter(({ agent }) => agent === place.agent)
+  if (own.length === 0) return `nothing of ${place.agent} was recorded`
+  const here = own.find((entry) => isAt(entry, place))
+  if (here !== undefined) return `another was recorded there; it differs at ${firstDifference(here.request, request)}`
+  const hash = hashOf(request)
+  const elsewhere = own.find((entry) => entry.hash === hash)
+  if (elsewhere !== undefined) return `the same was recorded at ${placeText(elsewhere)}`
+  const text = JSON.stringify(request)
+  const alike = own.reduce((best, entry) => (shared(entry, text) > shared(best, text) ? entry : best))
+  return `the nearest is ${placeText(alike)}; it differs at ${firstDifference(alike.request, request)}`
+}
+
+/** How far two requests are the same. */
+function shared({ request }: CassetteEntry, text: string): number {
+  const other = JSON.stringify(request)
+  let same = 0
+  while (same < other.length && other[same] === text[same]) same++
+  return same
+}

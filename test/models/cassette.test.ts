@@ -1,0 +1,170 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { LanguageModelV3, LanguageModelV3CallOptions } from '@ai-sdk/provider'
+import { TuttiError } from 'tutti'
+import { record, replay, script } from 'tutti/testing'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { CallPlace } from '../../src/models/call-place.js'
+import { firstDifference } from '../../src/models/first-difference.js'
+import { callWith, saidBy, streamedBy } from './call.js'
+import { OpenAiServer } from './openai-server.js'
+
+let folder: string
+let file: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tutti-cassette-'))
+  file = join(folder, 'deep/tape.jsonl')
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const lines = () => readFileSync(file, 'utf8').trim().split('\n')
+/** The same call, with the same text, whatever the place. */
+const call = (text: string, place: Partial<CallPlace> = {}, more: Partial<LanguageModelV3CallOptions> = {}) =>
+  callWith({ request: text, ...place }, more)
+
+describe('a recorded call', () => {
+  test('is played again with no server, at once and as a stream, however it was recorded', async () => {
+    const rich = { text: 'grüße, and so on', calls: [{ name: 'look', input: { at: 'x' } }], usage: { input: 12, output: 3 } }
+    const server = await OpenAiServer.start(() => rich)
+    const model = `${server.url}#tiny`
+    const recording = record(file)
+    const asked = [call('a', { branch: 'r.0' }), call('a', { branch: 'r.1' })] as const
+    const said = await saidBy(await recording({ agent: 'Writer', model }), asked[0])
+    expect(await streamedBy(await recording({ agent: 'Writer', model }), asked[1])).toMatchObject({ text: said.text })
+    await recording.close()
+    await server[Symbol.asyncDispose]()
+
+    const played = replay(file)({ agent: 'Writer', model })
+    expect(played).toMatchObject({ provider: 'compatible.chat', modelId: 'tiny' })
+    for (const options of asked) {
+      const again = await saidBy(played, options)
+      expect(again).toMatchObject({ text: rich.text, calls: [{ name: 'look', input: { at: 'x' } }] })
+      expect(await streamedBy(played, options)).toEqual(again)
+    }
+    const result = await (played as LanguageModelV3).doGenerate(asked[0])
+    expect(result.usage).toMatchObject({ inputTokens: { total: 12 }, outputTokens: { total: 3 } })
+  })
+
+  test('leaves no key in the file, and the file to nobody else', async () => {
+    const secret = 'sk-very-secret-key'
+    process.env['OPENAI_COMPATIBLE_API_KEY'] = secret
+    try {
+      await using server = await OpenAiServer.start(({ headers }) => `you sent ${headers.authorization}`)
+      await using recording = record(file)
+      const options = call(`my key is ${secret}`, {}, { headers: { 'x-secret': secret } })
+      await saidBy(await recording({ agent: 'Writer', model: `${server.url}#tiny` }), options)
+      expect(server.requests[0]?.headers.authorization).toBe(`Bearer ${secret}`)
+      expect(lines()).toHaveLength(2)
+      expect(lines()[1]).toContain('my key is [OPENAI_COMPATIBLE_API_KEY]')
+      expect(lines()[1]).not.toMatch(/very-secret|x-secret/)
+      expect(statSync(file).mode & 0o077).toBe(0)
+      expect((await saidBy(replay(file)({ agent: 'Writer' }), options)).text).toBe('you sent Bearer [OPENAI_COMPATIBLE_API_KEY]')
+    } finally {
+      delete process.env['OPENAI_COMPATIBLE_API_KEY']
+    }
+  })
+
+  test('that was repeated until it went well is played as it went well; one that failed for good fails', async () => {
+    const models = script({ Writer: [{ error: { status: 429 } }, 'at last'], Critic: [{ error: { status: 400 } }] })
+    const recording = record(file, models)
+    const writer = await recording({ agent: 'Writer' })
+    await expect(saidBy(writer, call('a', { index: 0 }))).rejects.toThrow()
+    await saidBy(writer, call('a', { index: 1 }))
+    await expect(saidBy(await recording({ agent: 'Critic' }), call('a'))).rejects.toThrow()
+    const open = replay(file)
+    await recording.close()
+    for (const models of [open, replay(file)]) {
+      expect((await saidBy(models({ agent: 'Writer' }), call('a'))).text).toBe('at last')
+      await expect(saidBy(models({ agent: 'Critic' }), call('a'))).rejects.toThrow('the script says 400 (recorded)')
+    }
+  })
+})
+
+test('two recordings of the same calls are the same file, whichever call was over first', async () => {
+  const places = [{ branch: 'r.10' }, { branch: 'r.9' }, { branch: 'r.9', turn: 2 }, { branch: 'r' }, { branch: 'r', call: 1 }]
+  const files: string[] = []
+  for (const order of [places, [...places].reverse()]) {
+    const recording = record(file, script({ Writer: ({ branch, turn }) => `${branch}/${turn}` }))
+    for (const place of order) await saidBy(await recording({ agent: 'Writer' }), call('a', place))
+    await recording.close()
+    files.push(readFileSync(file, 'utf8'))
+  }
+  expect(files[0]).toBe(files[1])
+  expect(
+    lines()
+      .slice(1)
+      .map((line) => (JSON.parse(line) as { branch: string }).branch),
+  ).toEqual(['r', 'r', 'r.9', 'r.9', 'r.10'])
+})
+
+describe('a call that was not recorded fails, and says what is nearest:', () => {
+  const long = 'x'.repeat(100)
+  const missed = async (options: LanguageModelV3CallOptions, agent = 'Writer') => {
+    await using recording = record(file, script({ Writer: ['one', 'two'] }))
+    const model = await recording({ agent: 'Writer' })
+    await saidBy(model, call(`${long} the blue word`, { branch: 'r.0' }))
+    await saidBy(model, call('something else', { branch: 'r.1', turn: 2, index: 1 }))
+    const error: unknown = await saidBy(replay(file)({ agent, model: 'openai/never-called' }), options).catch((thrown: unknown) => thrown)
+    return (error as Error).message.replace(file, 'tape')
+  }
+
+  test('the same place with another request, and where it differs first', async () => {
+    expect(await missed(call(`${long} the green word`, { branch: 'r.0' }))).toMatch(
+      /^tape has no such call of Writer, branch r\.0, turn 1, call 0: another was recorded there; it differs at prompt\[0\]\.content\[0\]\.text, from character 106: recorded "…x+ the blue word", now "…x+ the green word"$/,
+    )
+  })
+
+  test('the same request at another place', async () => {
+    expect(await missed(call('something else', { branch: 'r.1', turn: 3 }))).toBe(
+      'tape has no such call of Writer, branch r.1, turn 3, call 0: the same was recorded at Writer, branch r.1, turn 2, call 0',
+    )
+  })
+
+  test('the request that is most alike', async () => {
+    expect(await missed(call(`${long} the blue world`, { branch: 'r.7' }))).toContain(
+      'the nearest is Writer, branch r.0, turn 1, call 0; it differs at prompt',
+    )
+  })
+
+  test('nothing of this agent at all', async () => {
+    expect(await missed(call('a'), 'Critic')).toContain('nothing of Critic was recorded')
+  })
+
+  test('other tools than there were', async () => {
+    const tools = [{ type: 'function' as const, name: 'look', inputSchema: { type: 'object' as const } }]
+    expect(await missed(call('something else', { branch: 'r.1', turn: 2 }, { tools }))).toContain(
+      'it differs at tools: recorded nothing, now [{"type":"function"',
+    )
+  })
+})
+
+test.each([
+  ['no file', null, /can't be read$/],
+  ['no JSON', 'hello', /is no cassette: line 1 is no JSON$/],
+  ['something else', '{"a":1}', /it does not begin as a cassette does$/],
+  ['a later version', '{"cassette":"tutti","version":2}', /a later version of tutti has written it$/],
+  ['a damaged line', '{"cassette":"tutti","version":1}\n{"agent":"Writer"}', /line 2 is no call of a model$/],
+])('what is no cassette is refused when it is opened: %s', (_, text, message) => {
+  const path = join(folder, 'bad.jsonl')
+  if (text !== null) writeFileSync(path, text)
+  let error: unknown
+  try {
+    replay(path)
+  } catch (thrown) {
+    error = thrown
+  }
+  expect(TuttiError.is(error, 'INVALID_INPUT')).toBe(true)
+  expect((error as Error).message).toMatch(message)
+})
+
+test.each([
+  [{ a: [1, { b: 'x' }] }, { a: [1, { b: 'x' }] }, undefined],
+  [{ a: [1, 2] }, { a: [1, 3] }, 'a[1]: recorded 2, now 3'],
+  [{ a: [1] }, { a: [1, 2] }, 'a[1]: recorded nothing, now 2'],
+  [{ a: 1 }, { b: 1 }, 'a: recorded 1, now nothing'],
+  ['abc', 'abd', 'the whole, from character 3: recorded "abc", now "abd"'],
+  [null, {}, 'the whole: recorded null, now {}'],
+])('the first difference of %j and %j', (a, b, difference) => {
+  expect(firstDifference(a, b)).toBe(difference)
+})
