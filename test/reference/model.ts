@@ -3,7 +3,33 @@
  *
  * It is written from the rule book alone and shares no code with the kernel, so that the two can be held against each other.
  * Slow and obvious on purpose: reach is searched anew each time, nothing is counted ahead, no index is kept.
+ *
+ * How undoing (§13) is read here, where the rule book leaves room or where only one reading is the same in every order:
+ *
+ * 1. An entry's id is `branch/turn` for a turn and `branch/turn/key` for an activity; after n rejections `branch/turn!n/key`. No attempt
+ *    is in it: what a retry is given back is the same entry.
+ * 2. A fork with `compensate: true` waits, once it has fired and (under 'ask') was answered, until no attempt under any of its slots is
+ *    aborting and no plan under it runs; only then does it take what it is to undo. A merge that throws has been found out by then, and
+ *    counts as a failed join. With nothing to wait for and nothing to undo its branch is never *undoing*: it goes on in the same step,
+ *    before any rendezvous is looked at.
+ * 3. An attempt that was aborted ends in one of three ways: it *ended* (what it had in flight did not happen), it was *late* (its body
+ *    returned: the turn is an entry, unless what it returned is a failure), or it was *fenced* (its turn, and an activity in flight,
+ *    are unknown if they can be undone). An activity in flight may complete late before that, and is an entry then.
+ * 4. A plan is a choice if one of its entries lies under a slot that reads cancelled between it and the plan, or is unknown. It is
+ *    decided by the ids of those entries; an unknown one is written with a `?`, because it is not undone, and that must not be the
+ *    same choice as one where it was. Of a run that was cancelled or crossed a limit, all entries of its plan are named.
+ * 5. A plan at a fork that lies under a slot that reads cancelled (every fork, in a run that was cancelled or crossed a limit) leaves no
+ *    trace in what is reported, like everything there, except for what it did not undo: nobody may overlook that. It is reported in
+ *    `notUndone`, and as a choice decided by just these ids.
+ * 6. `rollback` is partial if anything was not undone, wherever; else complete if a plan that is reported undid something; else none.
+ * 7. A turn came because of: the turn before it on its branch; for a first turn, the turn that forked or notified it; for a join, the
+ *    last turns of the slots that count (arrived, escaped), through branches that went past their fork without a turn; at a rendezvous,
+ *    the last turns of all that met. Slots that failed or read cancelled are no cause.
+ * 8. Closing a run ends its pause; a plan is made while the run is paused, but none of its undos starts. While the run itself
+ *    compensates there is no timer left that could end it otherwise.
  */
+import { Undoing } from './undoing.js'
+import type { RefEntry, RefPlan } from './undoing.js'
 
 export interface RefTopology {
   nodes: readonly string[]
@@ -20,7 +46,7 @@ export interface RefTopology {
     maxFanOut?: number
     timeoutMs?: number
   }
-  agents?: Record<string, { maxRejections?: number; attempts?: number }>
+  agents?: Record<string, { maxRejections?: number; attempts?: number; compensates?: boolean }>
 }
 export type RefMerge = 'mine' | 'last' | ((base: unknown, changed: readonly unknown[]) => unknown)
 export type RefPolicy = 'all' | 'any' | 'majority' | 'settled' | { quorum: number } | { ratio: number }
@@ -31,7 +57,7 @@ export type RefState = Record<string, unknown>
 export type RefAction =
   | { type: 'invoke'; to: string; request?: unknown; state?: RefState }
   | { type: 'reply'; value?: unknown; state?: RefState }
-  | { type: 'fork'; calls: readonly { to: string; request?: unknown }[]; join?: RefJoin; state?: RefState }
+  | { type: 'fork'; calls: readonly { to: string; request?: unknown }[]; join?: RefJoin; compensate?: boolean; state?: RefState }
   | { type: 'finish'; output?: unknown }
   | { type: 'ask'; question: unknown; timeoutMs?: number; state?: RefState }
   | { type: 'fail'; error: string }
@@ -74,19 +100,30 @@ export interface Owed {
 }
 export interface RefChoice {
   at: string
-  kind: 'join' | 'timeout' | 'limit'
+  kind: 'join' | 'timeout' | 'limit' | 'undo'
   decidedBy: readonly (number | string)[]
 }
 export interface RefOutcome {
   status: 'succeeded' | 'failed' | 'cancelled'
   output?: unknown
   error?: RefFailure & { branch?: string; agent?: string }
+  rollback: 'none' | 'complete' | 'partial'
+  notUndone: string[]
+}
+/** What a turn does besides its action. */
+export interface RefActivity {
+  key: string
+  compensates: boolean
+  outcome: 'done' | 'unknown'
 }
 /** What must be equal in every order for equal choices: nothing in it lies under a slot that reads cancelled. */
 export interface RefReport {
   status: string
   output?: unknown
   error?: unknown
+  rollback?: string
+  notUndone: string[]
+  plans: object[]
   branches: { id: string; agent: string; turns: number; status: string }[]
   turns: object[]
   joins: object[]
@@ -94,7 +131,7 @@ export interface RefReport {
   detached: object[]
 }
 
-type Live = 'ready' | 'forked' | 'asking' | 'held'
+type Live = 'ready' | 'forked' | 'undoing' | 'asking' | 'held'
 type Over = 'done' | 'failed' | 'escaped' | 'cancelled' | 'merged'
 interface Contribution {
   for: string
@@ -113,6 +150,8 @@ interface Slot {
   branch?: string
   state?: RefState | undefined
   carried: Contribution[]
+  /** The last turns of what was delivered here. */
+  lasts?: string[]
 }
 interface Barrier {
   id: string
@@ -123,6 +162,7 @@ interface Barrier {
   stragglers: 'cancel' | 'wait'
   insufficient: 'fail' | 'resume' | 'ask'
   timed: boolean
+  compensate: boolean
   slots: Slot[]
   /** What is reported, once it has fired: the deciding slots as they are, the others cancelled. */
   read: Slot[] | null
@@ -132,6 +172,8 @@ interface Barrier {
   /** The state with which the scope began. */
   base: RefState | undefined
 }
+/** What becomes of a waiting branch once its fork has fired. */
+type Sequel = { type: 'past' } | { type: 'join'; state: RefState | undefined } | { type: 'fail'; error: RefFailure }
 interface Branch {
   id: string
   agent: string
@@ -148,6 +190,14 @@ interface Branch {
   status: Live | Over
   /** An attempt is running. */
   owed: boolean
+  /** An attempt is to run once the run is resumed. */
+  queued: boolean
+  /** The compensable activity that has started and not ended. */
+  inFlight: string | null
+  recorded: Set<string>
+  /** The turns that its next turn comes because of. */
+  because: string[]
+  sequel: Sequel | null
   /** The message of the turn that becomes owed once the command has been handled to the end. */
   next: RefMessage | null
   message: RefMessage
@@ -217,7 +267,8 @@ function needOf(policy: RefPolicy, width: number): number {
   return Math.max(0, Math.ceil(policy.ratio * width - 1e-9))
 }
 
-function normalise(join: RefJoin | undefined): Pick<Barrier, 'policy' | 'stragglers' | 'insufficient' | 'timed'> {
+type Joining = Pick<Barrier, 'policy' | 'stragglers' | 'insufficient' | 'timed'>
+function normalise(join: RefJoin | undefined): Joining {
   const full = join !== undefined && typeof join === 'object' && 'policy' in join ? join : { policy: join ?? 'all' }
   const policy = full.policy
   return {
@@ -228,8 +279,18 @@ function normalise(join: RefJoin | undefined): Pick<Barrier, 'policy' | 'straggl
   }
 }
 
-function isLive(branch: Branch): boolean {
-  return branch.status === 'ready' || branch.status === 'forked' || branch.status === 'asking' || branch.status === 'held'
+const live: readonly Branch['status'][] = ['ready', 'forked', 'undoing', 'asking', 'held']
+const isLive = (branch: Branch): boolean => live.includes(branch.status)
+const turnOf = (branch: Branch): string => `${branch.id}/${branch.turn}`
+const attemptOf = (branch: Branch): string => `${turnOf(branch)}/${branch.attempt}`
+
+/** Orders entries by branch, then turn, then key. */
+function compareEntries(a: string, b: string): number {
+  const [branchA = '', turnA = '', keyA = ''] = a.split('/')
+  const [branchB = '', turnB = '', keyB = ''] = b.split('/')
+  return (
+    compareIds(branchA, branchB) || Number.parseInt(turnA) - Number.parseInt(turnB) || (`${turnA}/${keyA}` < `${turnB}/${keyB}` ? -1 : 1)
+  )
 }
 
 const isDelivered = (slot: Slot): boolean => slot.status === 'arrived' || slot.status === 'escaped'
@@ -245,7 +306,11 @@ export class Reference {
   readonly #choices: { choice: RefChoice; branch: string | null }[] = []
   #turns = 0
   /** The run was cancelled or crossed a limit; it ends so once nothing is aborting. */
-  #closing: { status: 'failed' | 'cancelled'; error?: RefFailure } | null = null
+  #closing: { status: 'failed' | 'cancelled'; error?: RefFailure; compensate: boolean } | null = null
+  readonly #undoing = new Undoing()
+  #paused = false
+  /** How the run ends once its own plan is over. */
+  #ending: Pick<RefOutcome, 'status' | 'output' | 'error'> | null = null
   #outcome: RefOutcome | null = null
 
   constructor(topology: RefTopology, input: unknown) {
@@ -271,12 +336,17 @@ export class Reference {
       .map((branch) => this.#shown(branch))
   }
 
+  /** The attempts that are being aborted, as they were shown. */
+  aborted(): Owed[] {
+    return this.aborting().map((id) => this.#shown(this.#branch(id.split('/')[0] as string)))
+  }
+
   aborting(): string[] {
     return [...this.#aborting].sort((a, b) => compareIds(a.split('/')[0] as string, b.split('/')[0] as string))
   }
 
   timers(): { id: string; kind: 'join' | 'ask' | 'run' }[] {
-    if (this.#outcome !== null || this.#closing !== null) return []
+    if (this.#outcome !== null || this.#closing !== null || this.#ending !== null) return []
     const timers: { id: string; kind: 'join' | 'ask' | 'run' }[] = []
     for (const barrier of this.#barriers.values()) if (barrier.open && barrier.timed) timers.push({ id: barrier.id, kind: 'join' })
     for (const ask of this.#asks.values()) if (ask.timed) timers.push({ id: ask.id, kind: 'ask' })
@@ -293,20 +363,43 @@ export class Reference {
     return this.#outcome
   }
 
+  paused(): boolean {
+    return this.#paused
+  }
+
+  compensating(): boolean {
+    return this.#outcome === null && this.#ending !== null
+  }
+
+  /** What an attempt has in flight, and what is recorded of its turn since it was last rejected. */
+  work(branch: string): { inFlight: string | null; recorded: ReadonlySet<string> } {
+    return this.#branch(branch)
+  }
+
+  /** The undos that are owed. */
+  undos(): { of: string; attempt: number }[] {
+    const owed = this.#undoing.owed().map(({ id, attempt }) => ({ of: id, attempt }))
+    return owed.sort((a, b) => compareEntries(a.of, b.of))
+  }
+
   /** The choices that were made, but for those under slots that read cancelled. */
   choices(): readonly RefChoice[] {
-    const seen = this.#choices.filter(({ branch }) =>
-      this.#closing === null ? branch === null || this.#isReported(branch) : branch === null,
-    )
-    return seen.map(({ choice }) => choice).sort((a, b) => compareIds(a.at, b.at) || (a.at < b.at ? -1 : 1))
+    const seen = this.#choices.filter(({ branch }) => branch === null || this.#isVisible(branch)).map(({ choice }) => choice)
+    for (const plan of this.#undoing.plans) {
+      const left = this.#leftOf(plan)
+      if (!this.#isVisiblePlan(plan) && left.length > 0) seen.push({ at: plan.at, kind: 'undo', decidedBy: left })
+    }
+    return seen.sort((a, b) => compareIds(a.at, b.at) || (`${a.at} ${a.kind}` < `${b.at} ${b.kind}` ? -1 : 1))
   }
 
   /** Beyond the interface of the run: what a report may contain. */
   report(): RefReport {
     const outcome = this.#outcome
     const nothing = { branches: [], turns: [], joins: [], merges: [], detached: [] }
-    if (outcome === null) return { status: 'running', ...nothing }
-    if (this.#closing !== null) return { status: outcome.status, error: this.#comparable(outcome.error), ...nothing }
+    if (outcome === null) return { status: 'running', notUndone: [], plans: [], ...nothing }
+    const { status, rollback, notUndone } = outcome
+    const undone = { rollback, notUndone, plans: this.#reportedPlans() }
+    if (this.#closing !== null) return { status, error: this.#comparable(outcome.error), ...undone, ...nothing }
     const branches = this.#sorted().filter((branch) => this.#isReported(branch.id))
     const ids = new Set(branches.map((branch) => branch.id))
     const entries = (type: string): object[] =>
@@ -319,6 +412,7 @@ export class Reference {
       status: outcome.status,
       output: outcome.output,
       error: this.#comparable(outcome.error),
+      ...undone,
       branches: branches.map(({ id, agent, turn, status }) => ({ id, agent, turns: turn, status })),
       turns: entries('turn'),
       joins: entries('join'),
@@ -338,18 +432,54 @@ export class Reference {
     const branch = this.#branches.get(id)
     if (this.#outcome !== null || branch === undefined || !branch.owed) return 'stale'
     branch.owed = false
+    branch.inFlight = null
     this.#apply(branch, action)
     this.#finishCommand()
     return 'done'
   }
 
-  settle(id: string): void {
+  /** A compensable activity of a running turn starts. */
+  startActivity(id: string, key: string): void {
+    this.#branch(id).inFlight = key
+  }
+
+  /** An activity has ended; of a turn that is being aborted it is the one in flight, and late. */
+  record(id: string, { key, compensates, outcome }: RefActivity): void {
+    const branch = this.#branch(id)
+    if (!branch.owed && branch.inFlight !== key) throw new Error(`${key} of ${id} can't be recorded`)
+    branch.inFlight = null
+    branch.recorded.add(key)
+    if (compensates) this.#enter(branch, this.#activityOf(branch, key), 'activity', outcome)
+  }
+
+  /** An aborted attempt is over: it ended, or returned after all, or its grace ran out. */
+  settle(id: string, how: 'ended' | 'late' | 'fenced'): void {
     if (!this.#aborting.delete(id)) throw new Error(`${id} is not aborting`)
-    this.#conclude()
+    const branch = this.#branch(id.split('/')[0] as string)
+    this.log.push({ type: 'settled', branch: branch.id, attempt: id })
+    if (how !== 'ended' && this.#compensates(branch)) this.#enter(branch, turnOf(branch), 'node', how === 'late' ? 'done' : 'unknown')
+    if (how === 'fenced' && branch.inFlight !== null) this.#enter(branch, this.#activityOf(branch, branch.inFlight), 'activity', 'unknown')
+    branch.inFlight = null
+    this.#finishCommand()
+  }
+
+  undo(of: string, how: 'compensated' | 'failed'): void {
+    const { status, attempt } = this.#undoing.settle(of, how)
+    this.log.push({ type: 'undo', of, attempt, status })
+    this.#finishCommand()
+  }
+
+  pause(): void {
+    if (this.#outcome === null) this.#paused = true
+  }
+
+  resumeRun(): void {
+    this.#paused = false
+    this.#finishCommand()
   }
 
   fire(id: string): void {
-    if (!this.timers().some((timer) => timer.id === id)) throw new Error(`no timer ${id} is armed`)
+    if (this.#paused || !this.timers().some((timer) => timer.id === id)) throw new Error(`no timer ${id} is armed`)
     const ask = this.#asks.get(id)
     if (id === 'run') this.#cross('LIMIT_TIME')
     else if (ask !== undefined) {
@@ -368,16 +498,15 @@ export class Reference {
     const branch = this.#branch(ask.branch)
     if (ask.kind === 'question') this.#goOn(branch, { kind: 'answer', askId: id, question: ask.question, value })
     else {
-      const barrier = this.#barrier(branch.fork as string)
-      if (value === true) this.#resume(branch, barrier)
-      else this.#fail(branch, this.#joinFailure(branch, barrier))
+      branch.ask = null
+      this.#release(branch, this.#barrier(branch.fork as string), value === true)
     }
     this.#finishCommand()
   }
 
-  cancel(): void {
-    if (this.#outcome !== null || this.#closing !== null) return
-    this.#close({ status: 'cancelled' })
+  cancel(compensate = true): void {
+    if (this.#outcome !== null || this.#closing !== null || this.#ending !== null) return
+    this.#close({ status: 'cancelled', compensate })
     this.#finishCommand()
   }
 
@@ -394,17 +523,19 @@ export class Reference {
     if (problem !== null) {
       branch.rejections++
       const max = this.#topology.agents?.[branch.agent]?.maxRejections ?? 2
+      branch.recorded = new Set()
       if (branch.rejections <= max) return this.#again(branch, { kind: 'feedback', problem })
       return this.#fail(branch, this.#failure(branch, 'REJECTED', problem))
     }
     if (action.type !== 'finish' && action.state !== undefined) branch.state = action.state
+    if (this.#compensates(branch)) this.#enter(branch, turnOf(branch), 'node', 'done')
     switch (action.type) {
       case 'invoke':
         return this.#invoke(branch, action.to, action.request)
       case 'reply':
         return this.#invoke(branch, this.#waiting(branch) as string, action.value)
       case 'fork':
-        return this.#fork(branch, action.calls, action.join)
+        return this.#fork(branch, action.calls, action.join, action.compensate === true)
       case 'finish': {
         const outermost = this.#outermost(branch.scope)
         if (outermost.id === branch.scope) return this.#arrive(branch, action.output)
@@ -476,13 +607,14 @@ export class Reference {
     this.#goOn(branch, { kind: 'request', from, value })
   }
 
-  #fork(branch: Branch, calls: readonly { to: string; request?: unknown }[], join: RefJoin | undefined): void {
+  #fork(branch: Branch, calls: readonly { to: string; request?: unknown }[], join: RefJoin | undefined, compensate: boolean): void {
     const notifies = (to: string): boolean =>
       this.#topology.edges.some((edge) => edge.from === branch.agent && edge.to === to && edge.notify === true)
     const deeper = calls.some((call) => !notifies(call.to)) ? this.#enclosing(branch.scope).length + 1 : 0
     if (this.#wouldCross(calls.length, deeper, calls.length)) return
     const id = `${branch.id}#${++branch.forks}`
     const barrier = this.#openBarrier(id, 'fork', branch.id, normalise(join), branch.state)
+    barrier.compensate = compensate
     branch.status = 'forked'
     branch.fork = id
     for (const { to, request } of calls) {
@@ -490,14 +622,14 @@ export class Reference {
         const slot = this.#openSlot(barrier, to, request)
         this.#detach(branch, to, request)
         this.#settleSlot(barrier, slot, { status: 'arrived', by: to })
-      } else this.#openBranch(`${branch.id}.${branch.children++}`, to, id, branch.agent, request, branch.state)
+      } else this.#openBranch(`${branch.id}.${branch.children++}`, to, id, branch.agent, request, branch.state, [turnOf(branch)])
     }
   }
 
   #detach(branch: Branch, to: string, request: unknown): void {
     const id = `${branch.id}#${++branch.forks}`
     this.#openBarrier(id, 'detached', branch.id, normalise('all'), branch.state)
-    this.#openBranch(`${branch.id}.${branch.children++}`, to, id, branch.agent, request, branch.state)
+    this.#openBranch(`${branch.id}.${branch.children++}`, to, id, branch.agent, request, branch.state, [turnOf(branch)])
   }
 
   #openAsk(branch: Branch, kind: 'question' | 'join', question: unknown, timed: boolean): void {
@@ -510,8 +642,9 @@ export class Reference {
   // How a branch goes on, or is over
 
   /** The next turn of a branch; it becomes owed once the command has been handled to the end. */
-  #goOn(branch: Branch, message: RefMessage): void {
+  #goOn(branch: Branch, message: RefMessage, because: readonly string[] = []): void {
     branch.status = 'ready'
+    branch.because = [turnOf(branch), ...because]
     branch.ask = null
     branch.fork = null
     branch.next = message
@@ -521,14 +654,14 @@ export class Reference {
   #again(branch: Branch, message: RefMessage): void {
     branch.attempt++
     branch.message = message
-    branch.owed = true
+    branch.queued = true
     this.#logTurn(branch)
   }
 
   #arrive(branch: Branch, value: unknown): void {
     const barrier = this.#barrier(branch.scope)
     for (const index of branch.slots) {
-      const by = { by: branch.agent, branch: branch.id, state: branch.state }
+      const by = { by: branch.agent, branch: branch.id, state: branch.state, lasts: [turnOf(branch)] }
       this.#settleSlot(barrier, barrier.slots[index] as Slot, { status: 'arrived', value, ...by })
     }
     this.#leaveCarried(branch)
@@ -540,10 +673,11 @@ export class Reference {
     this.#goPast(branch)
   }
 
-  #goPast(branch: Branch): void {
+  #goPast(branch: Branch, because: readonly string[] = []): void {
     const barrier = this.#barrier(branch.scope)
+    const lasts = [turnOf(branch), ...because]
     for (const index of branch.slots)
-      this.#settleSlot(barrier, barrier.slots[index] as Slot, { status: 'escaped', by: null, branch: branch.id })
+      this.#settleSlot(barrier, barrier.slots[index] as Slot, { status: 'escaped', by: null, branch: branch.id, lasts })
     this.#leaveCarried(branch)
     branch.status = 'escaped'
     branch.fork = null
@@ -578,9 +712,14 @@ export class Reference {
   /** Cancels every live branch that `under` holds for, with the forks they wait at; what was running is aborting. */
   #cancelBranches(under: (branch: Branch) => boolean): void {
     for (const branch of this.#sorted().filter((candidate) => isLive(candidate) && under(candidate))) {
-      if (branch.owed) this.#aborting.add(`${branch.id}/${branch.turn}/${branch.attempt}`)
+      if (branch.owed) {
+        this.#aborting.add(attemptOf(branch))
+        this.log.push({ type: 'aborting', branch: branch.id, turn: turnOf(branch), attempt: attemptOf(branch) })
+      }
       if (branch.ask !== null) this.#asks.delete(branch.ask)
       branch.owed = false
+      branch.queued = false
+      branch.sequel = null
       branch.next = null
       branch.status = 'cancelled'
       branch.carried = []
@@ -642,17 +781,23 @@ export class Reference {
     barrier.extra = contributions.filter((contribution) => contribution.for === barrier.id)
     owner.carried.push(...contributions.filter((contribution) => contribution.for !== barrier.id))
     this.log.push({ type: 'join', branch: owner.id, barrier: barrier.id, ...this.#joinData(barrier) })
-    if (barrier.ok || barrier.insufficient === 'resume') this.#resume(owner, barrier)
-    else if (barrier.insufficient === 'ask') this.#openAsk(owner, 'join', null, false)
-    else this.#fail(owner, this.#joinFailure(owner, barrier))
+    if (!barrier.ok && barrier.insufficient === 'ask') this.#openAsk(owner, 'join', null, false)
+    else this.#release(owner, barrier, barrier.ok || barrier.insufficient === 'resume')
+  }
+
+  /** What becomes of the waiting branch is known; if the fork compensates, its plan comes first. */
+  #release(owner: Branch, barrier: Barrier, goesOn: boolean): void {
+    owner.sequel = goesOn ? this.#sequel(owner, barrier) : { type: 'fail', error: this.#joinFailure(owner, barrier) }
+    owner.status = 'undoing'
+    if (!barrier.compensate) this.#follow(owner, barrier)
   }
 
   /** The waiting branch goes on: past the fork, if everybody has gone past it; else with the join. */
-  #resume(owner: Branch, barrier: Barrier): void {
+  #sequel(owner: Branch, barrier: Barrier): Sequel {
     const read = barrier.read as Slot[]
     const gone =
       read.every((slot) => slot.status === 'escaped' || slot.status === 'cancelled') && read.some((slot) => slot.status === 'escaped')
-    if (barrier.policy !== 'settled' && barrier.extra.length === 0 && gone) return this.#goPast(owner)
+    if (barrier.policy !== 'settled' && barrier.extra.length === 0 && gone) return { type: 'past' }
     const arrived = read.filter((slot) => slot.status === 'arrived' && slot.branch !== undefined)
     const once = arrived.filter((slot, index) => arrived.findIndex((other) => other.branch === slot.branch) === index)
     const merged = this.#merge(
@@ -660,10 +805,123 @@ export class Reference {
       owner.state,
       once.map((slot) => slot.state),
     )
-    if ('thrown' in merged) return this.#fail(owner, this.#failure(owner, 'MERGE_FAILED', merged.thrown))
-    owner.state = merged.state
-    this.#goOn(owner, { kind: 'join', join: this.#joinData(barrier) })
+    if ('thrown' in merged) return { type: 'fail', error: this.#failure(owner, 'MERGE_FAILED', merged.thrown) }
+    return { type: 'join', state: merged.state }
   }
+
+  #follow(owner: Branch, barrier: Barrier): void {
+    const sequel = owner.sequel as Sequel
+    owner.sequel = null
+    const counts = (barrier.read as Slot[]).map((slot) => isDelivered(slot) && sequel.type !== 'fail')
+    this.log.push({ type: 'follow', branch: owner.id, barrier: barrier.id, compensate: barrier.compensate, counts })
+    const counting = (barrier.read as Slot[]).filter(isDelivered).flatMap((slot) => slot.lasts ?? [])
+    if (sequel.type === 'fail') return this.#fail(owner, sequel.error)
+    if (sequel.type === 'past') return this.#goPast(owner, counting)
+    owner.state = sequel.state
+    this.#goOn(owner, { kind: 'join', join: this.#joinData(barrier) }, counting)
+  }
+
+  // Undoing
+
+  #compensates(branch: Branch): boolean {
+    return this.#topology.agents?.[branch.agent]?.compensates === true
+  }
+
+  #enter(branch: Branch, id: string, kind: RefEntry['kind'], status: 'done' | 'unknown'): void {
+    this.#undoing.enter(id, turnOf(branch), kind, status)
+    this.log.push({ type: 'entry', branch: branch.id, turn: turnOf(branch), id, kind, status })
+  }
+
+  #activityOf(branch: Branch, key: string): string {
+    return `${turnOf(branch)}${branch.rejections > 0 ? `!${branch.rejections}` : ''}/${key}`
+  }
+
+  /** Begins every plan that nothing under it holds back, and lets branches go on whose plan is over; false if there is none. */
+  #plan(): boolean {
+    const waiting = this.#sorted().filter((branch) => branch.status === 'undoing')
+    const moving = waiting.filter((branch) => {
+      const barrier = this.#barrier(branch.fork as string)
+      const plan = this.#undoing.plans.find(({ at }) => at === barrier.id)
+      if (plan !== undefined) return this.#undoing.isOver(plan)
+      if (this.#isBusyUnder(barrier)) return false
+      const entries = this.#undoing.free().filter((entry) => this.#isToUndo(entry, barrier, branch.sequel as Sequel))
+      if (entries.length > 0) this.#beginPlan(barrier.id, branch.id, entries, this.#uncertain(entries, barrier))
+      // A plan of nothing but unknown outcomes is over at once.
+      return entries.every(({ status }) => status === 'unknown')
+    })
+    for (const branch of moving) this.#follow(branch, this.#barrier(branch.fork as string))
+    return moving.length > 0
+  }
+
+  /** Whether an attempt under the barrier is aborting, or a plan under it runs. */
+  #isBusyUnder(barrier: Barrier): boolean {
+    const isUnder = (id: string): boolean => this.#isUnder(this.#branch(id), barrier)
+    const running = this.#undoing.plans.filter((plan) => !this.#undoing.isOver(plan) && plan.at !== 'run')
+    return (
+      [...this.#aborting].some((id) => isUnder(id.split('/')[0] as string)) ||
+      running.some((plan) => isUnder(this.#barrier(plan.at).owner as string))
+    )
+  }
+
+  /** What was done under the slots of a fork that don't count, and all of it if the join failed. */
+  #isToUndo(entry: RefEntry, barrier: Barrier, sequel: Sequel): boolean {
+    let branch = this.#branch(entry.node.split('/')[0] as string)
+    if (!this.#isUnder(branch, barrier)) return false
+    if (sequel.type === 'fail') return true
+    while (branch.scope !== barrier.id) branch = this.#branch(this.#barrier(branch.scope).owner as string)
+    return !isDelivered((barrier.read as Slot[])[branch.seat] as Slot)
+  }
+
+  /** The ids of what depends on when a choice fell: it lies under a slot that reads cancelled, or nobody knows whether it was done. */
+  #uncertain(entries: readonly RefEntry[], under: Barrier | null): string[] {
+    const isCancelled = (branch: Branch): boolean => {
+      const scope = this.#barrier(branch.scope)
+      const slot = (scope.read ?? scope.slots)[branch.seat] as Slot
+      if (slot.status === 'cancelled') return true
+      return scope !== under && scope.owner !== null && isCancelled(this.#branch(scope.owner))
+    }
+    const uncertain = entries.filter(
+      (entry) => entry.status === 'unknown' || this.#closing !== null || isCancelled(this.#branch(entry.node.split('/')[0] as string)),
+    )
+    return uncertain.map(({ id, status }) => (status === 'unknown' ? `${id}?` : id)).sort(compareEntries)
+  }
+
+  #beginPlan(at: string, owner: string | null, entries: readonly RefEntry[], uncertain: readonly string[]): void {
+    this.#undoing.begin(at, entries)
+    this.log.push({ type: 'plan', at, entries: entries.map(({ id }) => id) })
+    if (uncertain.length > 0) this.#choose({ at, kind: 'undo', decidedBy: uncertain }, owner)
+  }
+
+  #leftOf(plan: RefPlan): string[] {
+    const left = plan.entries.filter(({ status }) => status === 'failed' || status === 'unknown')
+    return left.map(({ id }) => id).sort(compareEntries)
+  }
+
+  #isVisible(branch: string): boolean {
+    return this.#closing === null && this.#isReported(branch)
+  }
+
+  #isVisiblePlan({ at }: RefPlan): boolean {
+    return at === 'run' || this.#isVisible(this.#barrier(at).owner as string)
+  }
+
+  #reportedPlans(): object[] {
+    const visible = this.#undoing.plans.filter((plan) => this.#isVisiblePlan(plan))
+    const plans = visible.map(({ at, entries }) => ({
+      at,
+      entries: entries.map(({ id, status }) => ({ id, status })).sort((a, b) => compareEntries(a.id, b.id)),
+    }))
+    return plans.sort((a, b) => compareIds(a.at, b.at) || (a.at < b.at ? -1 : 1))
+  }
+
+  #rollback(): Pick<RefOutcome, 'rollback' | 'notUndone'> {
+    const { plans } = this.#undoing
+    const notUndone = plans.flatMap((plan) => this.#leftOf(plan)).sort(compareEntries)
+    const undid = plans.some((plan) => this.#isVisiblePlan(plan) && plan.entries.some(({ status }) => status === 'compensated'))
+    return { rollback: notUndone.length > 0 ? 'partial' : undid ? 'complete' : 'none', notUndone }
+  }
+
+  // What waiting branches are told
 
   #joinData(barrier: Barrier): RefJoinData {
     const slots = (barrier.read as Slot[]).map(({ index, to, request, status, by, value, error }): RefSlot => {
@@ -705,6 +963,7 @@ export class Reference {
     members.sort((a, b) => Math.min(...a.slots) - Math.min(...b.slots))
     const survivor = members[0] as Branch
     const requests = members.map((member) => ({ ...(member.heldWith as { from: string; value: unknown }), state: member.state }))
+    const lasts = members.map(turnOf)
     survivor.slots = members.flatMap((member) => member.slots).sort((a, b) => a - b)
     survivor.carried = members.flatMap((member) => member.carried)
     for (const member of members) {
@@ -731,7 +990,7 @@ export class Reference {
     }
     survivor.state = merged.state
     this.log.push({ type: 'merge', branch: survivor.id, scope, node, members: ids, slots: survivor.slots, state: survivor.state })
-    this.#goOn(survivor, { kind: 'merged', requests: requests.map(({ from, value }) => ({ from, value })) })
+    this.#goOn(survivor, { kind: 'merged', requests: requests.map(({ from, value }) => ({ from, value })) }, lasts)
   }
 
   /** A path of at least one edge that enters no agent that waits at an enclosing fork, nor End or User, nor goes over a notify edge. */
@@ -787,11 +1046,13 @@ export class Reference {
 
   #cross(code: string): void {
     this.#choose({ at: 'run', kind: code === 'LIMIT_TIME' ? 'timeout' : 'limit', decidedBy: [code] }, null)
-    this.#close({ status: 'failed', error: { code, message: `the run crossed ${code}`, retryable: false, at: {} } })
+    const error: RefFailure = { code, message: `the run crossed ${code}`, retryable: false, at: {} }
+    this.#close({ status: 'failed', error, compensate: true })
   }
 
-  #close(closing: { status: 'failed' | 'cancelled'; error?: RefFailure }): void {
+  #close(closing: { status: 'failed' | 'cancelled'; error?: RefFailure; compensate: boolean }): void {
     this.#closing = closing
+    this.#paused = false
     this.#cancelBranches(() => true)
     for (const barrier of this.#barriers.values()) barrier.open = false
   }
@@ -799,12 +1060,24 @@ export class Reference {
   #finishCommand(): void {
     if (this.#closing === null) {
       do {
-        let fired = true
-        while (fired) fired = this.#evaluate()
+        let changed = true
+        while (changed) changed = this.#evaluate() || this.#plan()
       } while (this.#meet())
       this.#begin()
     }
     this.#conclude()
+    this.#startAll()
+  }
+
+  /** Turns, retries and undos start, unless the run is paused. */
+  #startAll(): void {
+    if (this.#paused || this.#outcome !== null) return
+    for (const branch of this.#sorted().filter(({ queued }) => queued)) {
+      branch.queued = false
+      branch.owed = true
+    }
+    for (const { id, attempt } of this.#undoing.startAll()) this.log.push({ type: 'undoing', of: id, attempt })
+    if (this.#undoing.owed().length > 0) this.log.push({ type: 'started' })
   }
 
   /** Reserves all turns that are to begin, then begins them. */
@@ -820,23 +1093,36 @@ export class Reference {
       branch.throws = 0
       branch.message = branch.next as RefMessage
       branch.next = null
-      branch.owed = true
+      branch.queued = true
+      branch.recorded = new Set()
+      this.#undoing.came(turnOf(branch), branch.because)
+      this.log.push({ type: 'because', branch: branch.id, turn: turnOf(branch), of: branch.because })
       this.#logTurn(branch)
     }
   }
 
   #conclude(): void {
     if (this.#outcome !== null || this.#aborting.size > 0) return
-    if (this.#closing !== null) {
-      const { status, error } = this.#closing
-      this.#outcome = error === undefined ? { status } : { status, error }
-      return
-    }
-    if (this.#barrier('#').open || [...this.#branches.values()].some(isLive)) return
-    this.#outcome = this.#result()
+    if (this.#undoing.plans.some((plan) => !this.#undoing.isOver(plan))) return
+    if (this.#ending !== null) return this.#end(this.#ending)
+    if (this.#closing === null && (this.#barrier('#').open || [...this.#branches.values()].some(isLive))) return
+    const ending = this.#closing ?? this.#result()
+    const compensates = ending.status !== 'succeeded' && (this.#closing?.compensate ?? true)
+    const entries = compensates ? this.#undoing.free() : []
+    if (entries.length === 0) return this.#end(ending)
+    this.#ending = ending
+    this.#beginPlan('run', null, entries, this.#uncertain(entries, null))
+    this.#conclude()
   }
 
-  #result(): RefOutcome {
+  #end({ status, output, error }: Pick<RefOutcome, 'status' | 'output' | 'error'>): void {
+    const given = { ...(output === undefined ? {} : { output }), ...(error === undefined ? {} : { error }) }
+    this.#outcome = { status, ...given, ...this.#rollback() }
+    const compensate = status !== 'succeeded' && (this.#closing?.compensate ?? true)
+    this.log.push({ type: 'end', compensate })
+  }
+
+  #result(): Pick<RefOutcome, 'status' | 'output' | 'error'> {
     const root = this.#barrier('#')
     const failed = root.slots.find((slot) => slot.status === 'failed')
     if (failed !== undefined) {
@@ -897,14 +1183,9 @@ export class Reference {
     return scope.kind === 'fork' ? this.#branch(scope.owner as string).agent : null
   }
 
-  #openBarrier(
-    id: string,
-    kind: Barrier['kind'],
-    owner: string | null,
-    join: Pick<Barrier, 'policy' | 'stragglers' | 'insufficient' | 'timed'>,
-    base: RefState | undefined,
-  ): Barrier {
-    const barrier: Barrier = { id, kind, owner, ...join, slots: [], read: null, extra: [], ok: false, open: true, base }
+  #openBarrier(id: string, kind: Barrier['kind'], owner: string | null, join: Joining, base: RefState | undefined): Barrier {
+    const unfired = { slots: [], read: null, extra: [], ok: false, open: true }
+    const barrier: Barrier = { id, kind, owner, ...join, compensate: false, ...unfired, base }
     this.#barriers.set(id, barrier)
     return barrier
   }
@@ -915,9 +1196,18 @@ export class Reference {
     return slot
   }
 
-  #openBranch(id: string, to: string, scope: string, from: string, request: unknown, state: RefState | undefined): void {
+  #openBranch(
+    id: string,
+    to: string,
+    scope: string,
+    from: string,
+    request: unknown,
+    state: RefState | undefined,
+    because: string[] = [],
+  ): void {
     const { index } = this.#openSlot(this.#barrier(scope), to, request)
     const message: RefMessage = { kind: 'request', from, value: request }
+    this.log.push({ type: 'open', branch: id, scope, seat: index, detached: this.#barrier(scope).kind === 'detached' })
     this.#branches.set(id, {
       id,
       agent: to,
@@ -932,6 +1222,11 @@ export class Reference {
       carried: [],
       status: 'ready',
       owed: false,
+      queued: false,
+      inFlight: null,
+      recorded: new Set(),
+      because,
+      sequel: null,
       next: message,
       message,
       requests: [{ from, value: request, state }],
@@ -992,9 +1287,10 @@ export class Reference {
     for (const branch of live) {
       if (branch.slots.length === 0) found.push(`${branch.id} owes no slot`)
       if (!this.#barrier(branch.scope).open) found.push(`${branch.id} owes a closed barrier`)
-      if (branch.status === 'ready' && !branch.owed) found.push(`${branch.id} is ready and owes no turn`)
+      if (branch.status === 'ready' && branch.owed === branch.queued) found.push(`${branch.id} is ready and owes no turn`)
       if (branch.status === 'forked' && !this.#barrier(branch.fork as string).open) found.push(`${branch.id} waits at a closed fork`)
       if (branch.status === 'asking' && !this.#asks.has(branch.ask as string)) found.push(`${branch.id} asks nothing`)
+      if (branch.status === 'undoing' && branch.sequel === null) found.push(`${branch.id} is undoing and does not know what follows`)
       if (branch.status !== 'ready' && branch.owed) found.push(`${branch.id} is ${branch.status} and owes a turn`)
     }
     if (this.#outcome !== null && live.length > 0) found.push('the run is over and a branch is live')
@@ -1004,7 +1300,8 @@ export class Reference {
       this.#asks.size === 0 &&
       this.timers().every((timer) => timer.kind === 'run')
     ) {
-      if (!live.some((branch) => branch.owed)) found.push('the run is not over and owes nothing')
+      const owes = live.some((branch) => branch.owed) || this.#undoing.owed().length > 0
+      if (!owes && !this.#paused) found.push('the run is not over and owes nothing')
     }
     return found
   }

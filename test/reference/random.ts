@@ -5,7 +5,7 @@
  * that only shrinks, so that every run ends: with none left an agent replies, finishes or gives up.
  */
 import { canonical } from './model.js'
-import type { Owed, RefAction, RefJoin, RefMerge, RefPolicy, RefState, RefTopology } from './model.js'
+import type { Owed, RefAction, RefActivity, RefJoin, RefMerge, RefPolicy, RefState, RefTopology } from './model.js'
 
 export interface Sample {
   seed: number
@@ -13,6 +13,8 @@ export interface Sample {
   input: unknown
   act: (owed: Owed) => RefAction
   answer: (ask: { id: string; kind: 'question' | 'join' }) => unknown
+  does?: (owed: Owed) => readonly RefActivity[]
+  undoFails?: (entry: string) => number
 }
 
 /** A seeded source of numbers (mulberry32). */
@@ -75,10 +77,10 @@ interface Edge {
 }
 
 /** The topology, the agents and the people of one seed. */
-export function sample(seed: number): Sample {
+export function sample(seed: number, more: Partial<Temper> = {}): Sample {
   const random = new Random(`sample ${seed}`)
   const topology = randomTopology(random)
-  const temper = randomTemper(random)
+  const temper = { ...randomTemper(random), ...more }
   const input = { v: seed % 1000, fuel: 4 + random.below(4) }
   return {
     seed,
@@ -88,6 +90,44 @@ export function sample(seed: number): Sample {
     answer: ({ id, kind }) => {
       const own = new Random(`${seed} answers ${id}`)
       return kind === 'join' ? own.chance(0.6) : own.below(10)
+    },
+  }
+}
+
+/**
+ * The same with much to undo. What an undo comes to depends on nothing but the id of its entry: what lies under slots that read
+ * cancelled may have been done differently in another order, and an undo that can tell would make of it what no choice says.
+ */
+export function undoSample(seed: number): Sample {
+  const random = new Random(`undo ${seed}`)
+  const eager: Partial<Temper> = { early: random.pick([0.15, 0.6, 0.9]), meet: 25 * random.next(), fail: 0.5 * random.next() }
+  const { topology, act, ...rest } = sample(seed, random.chance(0.7) ? eager : {})
+  const agents = random.pick([0.2, 0.5, 0.9])
+  const compensating = topology.nodes.map((node) => [node, { ...topology.agents?.[node], compensates: random.chance(agents) }] as const)
+  const forks = random.pick([0.2, 0.6, 1])
+  const activities = random.pick([0, 0.3, 0.6])
+  const unknown = random.pick([0, 0, 0.1])
+  const failing = random.pick([0, 0, 0.1, 0.3])
+  return {
+    ...rest,
+    topology: { ...topology, agents: Object.fromEntries(compensating) },
+    act: (owed) => {
+      const action = act(owed)
+      if (action.type !== 'fork') return action
+      return { ...action, compensate: new Random(`${seed} ${canonical({ ...owed, branch: undefined })} compensates`).chance(forks) }
+    },
+    does: ({ branch, turn }) => {
+      const own = new Random(`${seed} does ${branch}/${turn}`)
+      const count = own.chance(activities) ? 1 + own.below(3) : 0
+      return Array.from({ length: count }, (_, index) => ({
+        key: `k${index}`,
+        compensates: own.chance(0.7),
+        outcome: own.chance(unknown) ? ('unknown' as const) : ('done' as const),
+      }))
+    },
+    undoFails: (entry) => {
+      const own = new Random(`${seed} undoes ${entry}`)
+      return own.chance(failing) ? own.pick([1, 2, 5, 5]) : 0
     },
   }
 }

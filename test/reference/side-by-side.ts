@@ -16,8 +16,8 @@ import { branchOf, newState, waitingAgent } from '../../src/kernel/state.js'
 import type { Owed, RefAction, RefTopology } from './model.js'
 import { canonical, Reference } from './model.js'
 import { Random, sample } from './random.js'
-import type { Game, Move } from './search.js'
-import { movesOf, strategyOf } from './search.js'
+import type { Game, Strategy } from './search.js'
+import { movesOf, steeringOf, strategyOf } from './search.js'
 
 export function shapeOf(topology: RefTopology): { shape: TopologyShape; code: Code } {
   const merge = topology.merge ?? {}
@@ -87,6 +87,15 @@ class Kernel {
     if (!this.state.closing) this.do({ type: 'run.cancel' })
   }
 
+  /** A run that is being closed refuses it; the reference has nothing left to start then. */
+  pause(): void {
+    if (!this.state.closing) this.do({ type: 'run.pause' })
+  }
+
+  resume(): void {
+    if (this.state.pausedAt !== null) this.do({ type: 'run.resume' })
+  }
+
   fire(id: string): void {
     this.#at = Math.max(this.#at, this.state.timers.get(id)?.due ?? 0)
     this.do({ type: 'timer.fire', timer: id })
@@ -132,6 +141,11 @@ function bare(value: unknown): unknown {
   )
 }
 
+function outcomeOf(run: Reference): unknown {
+  const outcome = run.outcome()
+  return outcome === null ? null : { status: outcome.status, output: outcome.output, error: outcome.error }
+}
+
 const same = (a: unknown, b: unknown): boolean => canonical(bare(a)) === canonical(bare(b))
 
 function compared(run: Reference, kernel: Kernel): string | null {
@@ -155,7 +169,7 @@ function compared(run: Reference, kernel: Kernel): string | null {
         .sort(),
       [...kernel.state.timers.keys()].sort(),
     ],
-    ['outcome', run.outcome(), kernel.outcome()],
+    ['outcome', outcomeOf(run), kernel.outcome()],
   ]
   const different = pairs.find(([, expected, got]) => !same(expected, got))
   return different === undefined
@@ -164,21 +178,17 @@ function compared(run: Reference, kernel: Kernel): string | null {
 }
 
 /** Plays one order on both; what differs first, or null. */
-export function playBoth(
-  game: Game,
-  choose: (moves: readonly Move[], step: number, cancel: Move) => Move,
-  decides: Decide = decide,
-): string | null {
+export function playBoth(game: Game, choose: Strategy, decides: Decide = decide): string | null {
   const run = new Reference(game.topology, game.input)
   const kernel = new Kernel(game.topology, game.input, decides)
   const order: string[] = []
-  const cancel: Move = { id: 'cancel', kind: 'cancel', make: () => run.cancel() }
+  const steering = steeringOf(run)
   for (let step = 0; step < 1_500; step++) {
     const difference = compared(run, kernel)
     if (difference !== null) return `after ${order.join(', ')}\n${difference}`
     if (run.outcome() !== null) return null
     const moves = movesOf(run, game)
-    const move = choose(moves, step, cancel)
+    const move = choose(moves, step, steering)
     order.push(move.id)
     const [, id = ''] = move.id.split(' ')
     const owed = run.owed().find(({ branch, turn, attempt }) => `${branch}/${turn}/${attempt}` === id)
@@ -189,6 +199,8 @@ export function playBoth(
     else if (move.kind === 'fire') kernel.fire(id)
     else if (move.kind === 'settle') kernel.settle(id)
     else if (move.kind === 'cancel') kernel.cancel()
+    else if (move.kind === 'pause') kernel.pause()
+    else if (move.kind === 'resume') kernel.resume()
     else if (ask !== undefined) kernel.do({ type: 'ask.answer', askId: id, value: game.answer(ask) ?? null })
   }
   return 'the run does not end'
