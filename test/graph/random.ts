@@ -6,7 +6,7 @@
  * "the lowest in declared order" and "the first to settle" part.
  */
 import { Random } from '../reference/random.js'
-import type { RefGraph, RefOnError, RefOutcome, RefOwed, RefPolicy, RefStep } from './reference.js'
+import type { RefActivity, RefGraph, RefOnError, RefOutcome, RefOwed, RefPolicy, RefStep } from './reference.js'
 
 export interface GraphSample {
   readonly seed: number
@@ -16,6 +16,37 @@ export interface GraphSample {
   behave(owed: RefOwed): RefOutcome
   /** What a person says; whether anybody does in time is up to the schedule. */
   answer(step: string): unknown
+  /** What an attempt does before it comes to its outcome; nothing, unless given. */
+  does?(owed: RefOwed): readonly RefActivity[]
+  /** How often undoing that fails before it succeeds; never, unless given. */
+  undoFails?(entry: string): number
+}
+
+/** The same with much to undo. What an undo comes to depends on nothing but the id of its entry. */
+export function undoGraph(seed: number): GraphSample {
+  const { graph, ...rest } = sampleGraph(seed)
+  const random = new Random(`undo graph ${seed}`)
+  const share = random.pick([0.3, 0.6, 1])
+  const [activities, unknown, failing] = [random.pick([0, 0.3, 0.6]), random.pick([0, 0, 0.1]), random.pick([0, 0, 0.1, 0.3])]
+  const steps = graph.steps.map((step) => ({ ...step, compensates: step.kind !== 'ask' && random.chance(share) }))
+  return {
+    ...rest,
+    graph: { ...graph, steps, stragglers: random.chance(0.4) ? 'cancel' : 'wait' },
+    does(owed) {
+      const step = steps.find(({ id }) => id === owed.step) as RefStep
+      const own = new Random(`${seed} does ${owed.step} ${owed.item ?? ''}`)
+      if (step.kind === 'ask' || (step.kind === 'each' && owed.item === undefined) || !own.chance(activities)) return []
+      return Array.from({ length: 1 + own.below(3) }, (_, index) => ({
+        key: `k${index}`,
+        compensates: own.chance(0.7),
+        outcome: own.chance(unknown) ? 'unknown' : 'done',
+      }))
+    },
+    undoFails(entry) {
+      const own = new Random(`${seed} undoes ${entry}`)
+      return own.chance(failing) ? own.pick([1, 2, 5, 5]) : 0
+    },
+  }
 }
 
 export function sampleGraph(seed: number): GraphSample {

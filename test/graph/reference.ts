@@ -6,7 +6,19 @@
  * 2. A gate is decided once, and what its step sees is fixed at that moment.
  * 3. Nothing here knows in which order moves come, except where a choice is written down.
  * 4. An attempt starts as soon as it may: not while the run is paused, and not before `concurrency` lets its item through.
+ *
+ * Undoing (§13), as it is read here; what is common to topologies is said in test/reference:
+ *
+ * 5. An entry is `step` or `step:item`, and an activity of its body `step/key` or `step:item/key`. A body that did not return (`when`
+ *    said no, its failure was skipped or replaced) is none, and neither is the list that `each` gives; the activities it completed are.
+ * 6. A step is undone after every step that names it in `after`, directly or through others, whatever became of those and however early
+ *    their gate opened. Items of one step are independent of each other.
+ * 7. Only the run undoes. Its plan is a choice if it has an entry of a step that reads cancelled, or an unknown one; all of its entries are
+ *    named if the run was cancelled.
+ * 8. A failure that ends the graph at once leaves a pause as it is; a cancellation ends it.
  */
+import type { RefEntry } from '../reference/undoing.js'
+import { Undoing } from '../reference/undoing.js'
 
 export type RefPolicy = 'all' | 'settled' | 'any' | 'majority' | { readonly quorum: number } | { readonly ratio: number }
 export type RefOnError = 'fail' | 'skip' | 'pause' | { readonly fallback: unknown }
@@ -19,6 +31,14 @@ export interface RefStep {
   readonly concurrency?: number
   readonly attempts: number
   readonly onError: RefOnError
+  readonly compensates?: boolean
+}
+
+/** What a body does before it returns. */
+export interface RefActivity {
+  readonly key: string
+  readonly compensates: boolean
+  readonly outcome: 'done' | 'unknown'
 }
 
 export interface RefGraph {
@@ -63,13 +83,18 @@ export type RefChoice =
   | { readonly kind: 'gate'; readonly at: string; readonly decidedBy: readonly string[] }
   | { readonly kind: 'join'; readonly decidedBy: readonly string[] }
   | { readonly kind: 'timeout'; readonly at: string }
+  | { readonly kind: 'undo'; readonly decidedBy: readonly string[] }
 
 export interface RefEnd {
   readonly status: 'succeeded' | 'failed' | 'cancelled'
   readonly output?: Readonly<Record<string, unknown>>
   readonly error?: RefFailure | { readonly requiredSkipped: readonly string[] }
   readonly others?: readonly RefFailure[]
+  readonly rollback: 'none' | 'complete' | 'partial'
+  readonly notUndone: readonly string[]
 }
+
+type Ending = Omit<RefEnd, 'rollback' | 'notUndone'>
 
 /** One thing that is tried until it settles: a step, or an item of one. */
 interface Piece {
@@ -80,6 +105,9 @@ interface Piece {
   /** Failed under 'pause': waits for the run to be resumed. */
   stopped: boolean
   end: RefSettled | null
+  /** The compensable activity that has started and not ended. */
+  inFlight: string | null
+  readonly recorded: Set<string>
 }
 
 interface Slot {
@@ -109,7 +137,11 @@ export class Reference {
   #paused = false
   /** Attempts that were running when the graph closed over them. */
   #aborting: { step: string; item?: number }[] = []
-  #end: RefEnd | null = null
+  #end: Ending | null = null
+  /** Nothing is undone of a run that was cancelled so. */
+  #abandoned = false
+  readonly #undoing = new Undoing()
+  #over: RefEnd | null = null
 
   constructor(graph: RefGraph) {
     this.#graph = graph
@@ -122,6 +154,7 @@ export class Reference {
       asking: false,
       items: null,
     }))
+    for (const step of graph.steps) this.#undoing.came(step.id, step.after)
     this.#decideGates()
     this.#startAll()
   }
@@ -149,17 +182,67 @@ export class Reference {
     return this.#aborting
   }
 
-  /** An attempt that was aborted has ended. */
-  settle(step: string, item: number | undefined): void {
+  /** What an attempt that is being aborted was shown. */
+  aborted(step: string, item: number | undefined): RefOwed {
+    const { sees, items } = this.#slot(step)
+    const { attempt } = this.#piece(step, item)
+    return { step, attempt, sees, ...(item === undefined ? {} : { item, value: items?.[item]?.value }) }
+  }
+
+  /** What an attempt has in flight, and what is recorded of it. */
+  work(step: string, item: number | undefined): { readonly inFlight: string | null; readonly recorded: ReadonlySet<string> } {
+    return this.#piece(step, item)
+  }
+
+  startActivity(step: string, item: number | undefined, key: string): void {
+    this.#piece(step, item).inFlight = key
+  }
+
+  /** An activity has ended; of an attempt that is being aborted it is the one in flight, and late. */
+  record(step: string, item: number | undefined, { key, compensates, outcome }: RefActivity): void {
+    const piece = this.#piece(step, item)
+    piece.inFlight = null
+    piece.recorded.add(key)
+    if (compensates) this.#undoing.enter(`${placeOf(step, item)}/${key}`, placeOf(step, item), 'activity', outcome)
+  }
+
+  /** An attempt that was aborted is over: it ended, or returned after all, or its grace ran out. */
+  settle(step: string, item: number | undefined, how: 'ended' | 'late' | 'fenced' = 'ended'): void {
     this.#aborting = this.#aborting.filter((one) => one.step !== step || one.item !== item)
+    const piece = this.#piece(step, item)
+    if (how !== 'ended' && this.#isBody(step, item)) this.#enter(step, item, how === 'late' ? 'done' : 'unknown')
+    if (how === 'fenced' && piece.inFlight !== null)
+      this.#undoing.enter(`${placeOf(step, item)}/${piece.inFlight}`, placeOf(step, item), 'activity', 'unknown')
+    piece.inFlight = null
+    this.#wind()
+  }
+
+  /** The undos that are owed. */
+  undos(): { readonly of: string; readonly attempt: number }[] {
+    return this.#undoing.owed().map(({ id, attempt }) => ({ of: id, attempt }))
+  }
+
+  undo(of: string, how: 'compensated' | 'failed'): void {
+    this.#undoing.settle(of, how)
+    this.#wind()
+  }
+
+  /** All that can be undone, and what became of it. */
+  entries(): readonly RefEntry[] {
+    return [...this.#undoing.entries.values()]
   }
 
   complete(id: string, item: number | undefined, outcome: RefOutcome): void {
     const slot = this.#owing(id, item)
-    const piece = item === undefined ? slot.whole : this.#item(slot, item)
+    const piece = this.#piece(id, item)
+    piece.inFlight = null
     switch (outcome.type) {
       case 'items':
         slot.items = outcome.items.map((value) => ({ value, piece: fresh(slot.step) }))
+        for (const index of slot.items.keys()) {
+          this.#undoing.came(placeOf(id, index), slot.step.after)
+          this.#undoing.came(id, [placeOf(id, index)])
+        }
         break
       case 'skip':
         piece.end = { status: 'skipped', cause: 'when' }
@@ -170,6 +253,7 @@ export class Reference {
         break
       case 'value':
         piece.end = { status: 'succeeded', output: outcome.value }
+        this.#enter(id, item, 'done')
         break
       case 'failure':
         this.#failed(slot, piece, { message: outcome.message, step: id, ...(item === undefined ? {} : { item }) })
@@ -206,17 +290,22 @@ export class Reference {
           piece.left = step.attempts
         }
     this.#startAll()
+    this.#wind()
   }
 
-  cancel(): void {
+  /** What is decided already can't be cancelled. */
+  cancel(compensate = true): void {
+    if (this.#end !== null) return
     this.#close()
     this.#paused = false
+    this.#abandoned = !compensate
     this.#end = { status: 'cancelled' }
+    this.#wind()
   }
 
-  /** How it ended, once nothing of it is still running. */
+  /** How it ended, once nothing of it is still running or being undone. */
   end(): RefEnd | null {
-    return this.#aborting.length > 0 ? null : this.#end
+    return this.#over
   }
 
   /** How each step ended, in declared order. */
@@ -235,7 +324,7 @@ export class Reference {
 
   /** The choices that count: what was chosen under a step that reads cancelled left no trace (KERNEL §12). */
   choices(): readonly RefChoice[] {
-    return this.#choices.filter((choice) => choice.kind === 'join' || this.#slot(choice.at).whole.end?.status !== 'cancelled')
+    return this.#choices.filter((choice) => !('at' in choice) || this.#slot(choice.at).whole.end?.status !== 'cancelled')
   }
 
   #failed(slot: Slot, piece: Piece, failure: RefFailure): void {
@@ -264,10 +353,56 @@ export class Reference {
       this.#choices.push({ kind: 'join', decidedBy: this.#slots.filter(({ whole }) => whole.end !== null).map(({ step }) => step.id) })
       this.#close()
       this.#end = { status: 'failed', error: slot.whole.end.failure, others: [] }
-      return
+    } else {
+      this.#decideGates()
+      this.#startAll()
     }
-    this.#decideGates()
-    this.#startAll()
+    this.#wind()
+  }
+
+  /** Takes a run that is decided to its end: what was aborted ends, then everything is undone that has to be. */
+  #wind(): void {
+    if (this.#end === null || this.#over !== null || this.#aborting.length > 0) return
+    if (this.#end.status !== 'succeeded' && !this.#abandoned && this.#undoing.plans.length === 0) this.#plan()
+    if (!this.#paused) this.#undoing.startAll()
+    if (!this.#undoing.plans.every((plan) => this.#undoing.isOver(plan))) return
+    const taken = this.#undoing.plans.flatMap(({ entries }) => entries)
+    const left = taken.filter(({ status }) => status !== 'compensated')
+    const rollback = taken.length === 0 ? 'none' : left.length === 0 ? 'complete' : 'partial'
+    this.#over = { ...this.#end, rollback, notUndone: this.#named(left).map(({ id }) => id) }
+  }
+
+  #plan(): void {
+    const entries = this.#undoing.free()
+    if (entries.length === 0) return
+    const uncertain = entries.filter(
+      (entry) => entry.status === 'unknown' || this.#end?.status === 'cancelled' || this.#slotOf(entry).whole.end?.status === 'cancelled',
+    )
+    if (uncertain.length > 0)
+      this.#choices.push({
+        kind: 'undo',
+        decidedBy: this.#named(uncertain).map(({ id, status }) => (status === 'unknown' ? `${id}?` : id)),
+      })
+    this.#undoing.begin('run', entries)
+  }
+
+  /** In declared order, then by item, then by key. */
+  #named(entries: readonly RefEntry[]): RefEntry[] {
+    const itemOf = ({ id }: RefEntry): number => Number(id.split('/')[0]?.split(':')[1] ?? -1)
+    const key = (entry: RefEntry): number[] => [this.#slotOf(entry).index, itemOf(entry)]
+    return entries.toSorted((a, b) => {
+      const [[stepA = 0, itemA = 0], [stepB = 0, itemB = 0]] = [key(a), key(b)]
+      return stepA - stepB || itemA - itemB || (a.id < b.id ? -1 : 1)
+    })
+  }
+
+  /** Whether what is tried here is a body, and not the list of an `each`. */
+  #isBody(step: string, item: number | undefined): boolean {
+    return item !== undefined || this.#slot(step).step.kind === 'run'
+  }
+
+  #enter(step: string, item: number | undefined, status: 'done' | 'unknown'): void {
+    if (this.#slot(step).step.compensates === true) this.#undoing.enter(placeOf(step, item), placeOf(step, item), 'node', status)
   }
 
   /** All that is to be tried and has not come to an end, with what it is shown. */
@@ -352,18 +487,25 @@ export class Reference {
     return slot
   }
 
+  #slotOf({ node }: RefEntry): Slot {
+    return this.#slot(node.split(':')[0] as string)
+  }
+
   #owing(id: string, item: number | undefined): Slot {
     if (!this.owed().some((owed) => owed.step === id && owed.item === item)) throw new Error(`nothing is owed at ${id} ${item ?? ''}`)
     return this.#slot(id)
   }
 
-  #item(slot: Slot, item: number): Piece {
-    const one = slot.items?.[item]
-    if (one === undefined) throw new Error(`${slot.step.id} has no item ${item}`)
-    return one.piece
+  #piece(id: string, item: number | undefined): Piece {
+    const slot = this.#slot(id)
+    const piece = item === undefined ? slot.whole : slot.items?.[item]?.piece
+    if (piece === undefined) throw new Error(`${id} has no item ${item}`)
+    return piece
   }
 }
 
+const placeOf = (step: string, item: number | undefined): string => (item === undefined ? step : `${step}:${item}`)
+
 function fresh(step: RefStep): Piece {
-  return { attempt: 1, started: false, left: step.attempts, stopped: false, end: null }
+  return { attempt: 1, started: false, left: step.attempts, stopped: false, end: null, inFlight: null, recorded: new Set() }
 }

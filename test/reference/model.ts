@@ -300,6 +300,7 @@ export class Reference {
   readonly #topology: RefTopology
   readonly #limits: typeof defaults & { timeoutMs?: number }
   readonly #branches = new Map<string, Branch>()
+  #inOrder: readonly Branch[] | null = null
   readonly #barriers = new Map<string, Barrier>()
   readonly #asks = new Map<string, Ask>()
   readonly #aborting = new Set<string>()
@@ -1150,8 +1151,9 @@ export class Reference {
 
   // Small things
 
-  #sorted(): Branch[] {
-    return [...this.#branches.values()].sort((a, b) => compareIds(a.id, b.id))
+  #sorted(): readonly Branch[] {
+    this.#inOrder ??= [...this.#branches.values()].sort((a, b) => compareIds(a.id, b.id))
+    return this.#inOrder
   }
 
   #branch(id: string): Branch {
@@ -1208,6 +1210,7 @@ export class Reference {
     const { index } = this.#openSlot(this.#barrier(scope), to, request)
     const message: RefMessage = { kind: 'request', from, value: request }
     this.log.push({ type: 'open', branch: id, scope, seat: index, detached: this.#barrier(scope).kind === 'detached' })
+    this.#inOrder = null
     this.#branches.set(id, {
       id,
       agent: to,

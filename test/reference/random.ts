@@ -100,8 +100,7 @@ export function sample(seed: number, more: Partial<Temper> = {}): Sample {
  */
 export function undoSample(seed: number): Sample {
   const random = new Random(`undo ${seed}`)
-  const eager: Partial<Temper> = { early: random.pick([0.15, 0.6, 0.9]), meet: 25 * random.next(), fail: 0.5 * random.next() }
-  const { topology, act, ...rest } = sample(seed, random.chance(0.7) ? eager : {})
+  const { topology, act, ...rest } = sample(seed, randomTrouble(random))
   const agents = random.pick([0.2, 0.5, 0.9])
   const compensating = topology.nodes.map((node) => [node, { ...topology.agents?.[node], compensates: random.chance(agents) }] as const)
   const forks = random.pick([0.2, 0.6, 1])
@@ -113,8 +112,7 @@ export function undoSample(seed: number): Sample {
     topology: { ...topology, agents: Object.fromEntries(compensating) },
     act: (owed) => {
       const action = act(owed)
-      if (action.type !== 'fork') return action
-      return { ...action, compensate: new Random(`${seed} ${canonical({ ...owed, branch: undefined })} compensates`).chance(forks) }
+      return action.type === 'fork' ? { ...action, compensate: new Random(`${seed} ${canonical(action)}`).chance(forks) } : action
     },
     does: ({ branch, turn }) => {
       const own = new Random(`${seed} does ${branch}/${turn}`)
@@ -130,6 +128,15 @@ export function undoSample(seed: number): Sample {
       return own.chance(failing) ? own.pick([1, 2, 5, 5]) : 0
     },
   }
+}
+
+/** Forks within forks whose branches meet, are overtaken, or fail: a plan has something to undo then, and something to hold up. */
+function randomTrouble(random: Random): Partial<Temper> {
+  const early = random.pick([0.15, 0.6, 0.9])
+  const fail = 0.6 * random.next()
+  if (random.chance(0.3)) return {}
+  if (random.chance(0.4)) return { early, fail, meet: 25 * random.next() }
+  return { early, fail, fork: 10 * random.next() + 3, meet: 20 * random.next() + 3, invoke: 1, reply: 1 + random.next(), finish: 0.2 }
 }
 
 // Topologies
