@@ -317,14 +317,29 @@ export class Engine {
     const waits = definition.kind === 'graph' && definition.steps[attempt.agent]?.kind === 'child'
     // What is said of an agent's concurrency is not said of a step that happens to have its name.
     const lane = definition.kind === 'graph' ? 'a step' : attempt.agent
-    const enter = (): void => {
-      if (waits) return run(() => {})
-      execution.unwait = this.#gate.enter(lane, () => run(() => this.#gate.leave(lane)))
-    }
+    if (waits) return this.#begin(entry, execution, run, () => {})
+    const leave = (): void => this.#gate.leave(lane)
+    let entered = false
+    const unwait = this.#gate.enter(lane, () => {
+      entered = true
+      this.#begin(entry, execution, run, leave)
+    })
+    if (!entered) execution.unwait = unwait
+  }
+
+  /** Starts a body that has its room. While a harness holds it, it can be taken back as if it still waited for that. */
+  #begin(entry: RunEntry, execution: Execution, run: (leave: () => void) => void, leave: () => void): void {
     const { seam } = this.options
-    if (seam === undefined) return enter()
-    // It may be aborted while it is held.
-    seam.hold({ type: 'start', run: entry.id, attempt }, () => (entry.executions.get(id) === execution ? enter() : undefined))
+    if (seam === undefined) return run(leave)
+    let taken = false
+    execution.unwait = () => {
+      if (!taken) leave()
+      taken = true
+    }
+    seam.hold({ type: 'start', run: entry.id, attempt: execution.attempt }, () => {
+      if (!taken) run(leave)
+      taken = true
+    })
   }
 
   /** A child run is paused and resumed with the run that it belongs to. */

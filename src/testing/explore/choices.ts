@@ -1,0 +1,65 @@
+import type { Report } from '../../inspect/report-data.js'
+import type { Counted } from './search.js'
+
+/** A choice that orders made: where, for whom, and how it came out. */
+export interface ChoiceSeen {
+  readonly at: string
+  /** The agent that waits there; its winners are what an allowance names. */
+  readonly agent: string
+  readonly kind: Report['choices'][number]['kind']
+  /** What decided, and in how many schedules. */
+  readonly decidedBy: readonly { readonly who: string; readonly schedules: number }[]
+  /** Of a join that one decides: the slots that never did. */
+  readonly never: readonly string[]
+}
+
+/** The choices of all schedules. */
+export function choicesOf(outcomes: readonly Counted[]): ChoiceSeen[] {
+  const found = new Map<string, { agent: string; kind: ChoiceSeen['kind']; by: Map<string, number>; slots: readonly string[] }>()
+  for (const { first, count } of outcomes)
+    for (const { at, kind, decidedBy } of first.outcome.report.choices) {
+      const known = found.get(`${at} ${kind}`) ?? {
+        agent: agentAt(first.outcome.report, at),
+        kind,
+        by: new Map(),
+        slots: slotsAt(first.outcome.report, at),
+      }
+      found.set(`${at} ${kind}`, known)
+      const who = decidedBy.map((slot) => (typeof slot === 'number' ? (known.slots[slot] ?? `slot ${slot}`) : slot)).join(' and ')
+      known.by.set(who, (known.by.get(who) ?? 0) + count)
+    }
+  return [...found].map(([key, { agent, kind, by, slots }]) => ({
+    at: key.slice(0, key.lastIndexOf(' ')),
+    agent,
+    kind,
+    decidedBy: [...by].map(([who, schedules]) => ({ who, schedules })),
+    never: kind === 'join' ? slots.filter((slot) => ![...by.keys()].some((who) => who.split(' and ').includes(slot))) : [],
+  }))
+}
+
+const branchOf = (at: string): string => at.split(/[#/?]/)[0] ?? at
+
+/** Which of a branch's forks a barrier is. */
+function forkAt(report: Report, at: string): Report['interactions'] {
+  const branch = branchOf(at)
+  const forks = new Map<number, Report['interactions'][number][]>()
+  for (const one of report.interactions) {
+    if (one.branch !== branch) continue
+    const same = forks.get(one.turn) ?? []
+    forks.set(one.turn, same)
+    same.push(one)
+  }
+  const wide = [...forks.values()].filter((calls) => calls.length > 1 || calls.some(({ outcome }) => outcome === 'cancelled'))
+  return wide[Number(at.split('#')[1] ?? 1) - 1] ?? wide.at(-1) ?? []
+}
+
+function agentAt(report: Report, at: string): string {
+  const [call] = forkAt(report, at)
+  return call?.from ?? report.branches.find(({ id }) => id === branchOf(at))?.agents.at(-1) ?? at
+}
+
+/** The slots of a fork by the agents that were called; those called more than once with their number. */
+function slotsAt(report: Report, at: string): string[] {
+  const calls = forkAt(report, at)
+  return calls.map(({ to }, index) => (calls.filter((call) => call.to === to).length > 1 ? `${to} (slot ${index})` : to))
+}

@@ -1,0 +1,62 @@
+import type { Command } from '../../kernel/command.js'
+import { decide } from '../../kernel/decide.js'
+import type { Event } from '../../kernel/event.js'
+import type { Code } from '../../kernel/shape.js'
+import type { State } from '../../kernel/state.js'
+import type { Commutes } from './exhaustive.js'
+import type { Option } from './happening.js'
+import type { Situation } from './scheduler.js'
+import { runId } from './setting.js'
+
+/**
+ * What commutes in a state of the run.
+ *
+ * - Two options that may run code of the user's never do: they may share what nobody sees.
+ * - What only the kernel decides commutes with code that runs, unless it stops some: a turn is given what it knows when it is owed.
+ * - Two decisions of the kernel commute if both orders give the same events; that is tried.
+ */
+export function commutingIn({ state, at, code }: Situation): Commutes {
+  return (a, b) => {
+    if (a.some(({ lane }) => b.some((other) => other.lane === lane))) return false
+    if (a.some(isOutside) || b.some(isOutside)) return false
+    const codeInA = a.some(({ runsCode }) => runsCode)
+    const codeInB = b.some(({ runsCode }) => runsCode)
+    if (codeInA && codeInB) return false
+    const [decided, other] = codeInA ? [b, a] : [a, b]
+    const first = commandOf(decided)
+    if (first === null) return false
+    if (codeInA || codeInB) return !stopsSomebody(state, first, at, code)
+    const second = commandOf(other)
+    return second !== null && sameEvents(state, first, second, at, code)
+  }
+}
+
+/** Time, acknowledgements, people and other runs may change anything. */
+const isOutside = ({ kind, run }: Option[number]): boolean =>
+  run !== runId || kind === 'clock' || kind === 'append' || kind === 'steering' || kind === 'person'
+
+function commandOf(option: Option): Command | null {
+  const [only] = option
+  return option.length === 1 ? (only?.command ?? null) : null
+}
+
+function stopsSomebody(state: State, command: Command, at: number, code: Code | null): boolean {
+  const decision = decide(state, command, at, code)
+  return 'refusal' in decision || decision.state.aborting.size > state.aborting.size || decision.state.turns.size < state.turns.size - 1
+}
+
+function sameEvents(state: State, a: Command, b: Command, at: number, code: Code | null): boolean {
+  const one = bothOf(state, a, b, at, code)
+  const other = bothOf(state, b, a, at, code)
+  return one !== null && one === other
+}
+
+function bothOf(state: State, first: Command, second: Command, at: number, code: Code | null): string | null {
+  const one = decide(state, first, at, code)
+  if ('refusal' in one) return null
+  const two = decide(one.state, second, at, code)
+  if ('refusal' in two) return null
+  return [...one.events, ...two.events].map(timeless).sort().join('\n')
+}
+
+const timeless = (event: Event): string => JSON.stringify({ ...event, seq: 0, at: 0 })

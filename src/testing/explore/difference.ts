@@ -1,0 +1,95 @@
+import type { Class, Outcome } from './outcome.js'
+
+/** One place in which two outcomes differ. */
+export interface Difference {
+  readonly where: string
+  readonly a: string
+  readonly b: string
+}
+
+const linesMax = 12
+const longest = 160
+
+/** Where two outcomes differ, in what makes their class. */
+export function differencesOf(kind: Class, a: Outcome, b: Outcome): Difference[] {
+  switch (kind) {
+    case 'effect-count':
+      return lines('effect', a.effects?.bag ?? '', b.effects?.bag ?? '')
+    case 'effect-order':
+      return byKey(a.effects?.order ?? '', b.effects?.order ?? '')
+    case 'prompt':
+      return lines('shown', a.shown, b.shown)
+    case 'order':
+      return lines('event', a.events, b.events)
+    default:
+      return told(a, b)
+  }
+}
+
+function told(a: Outcome, b: Outcome): Difference[] {
+  const [reportA, observedA] = JSON.parse(a.told) as [Record<string, unknown>, unknown]
+  const [reportB, observedB] = JSON.parse(b.told) as [Record<string, unknown>, unknown]
+  const found: Difference[] = []
+  // What users look at first is told first.
+  for (const key of ['status', 'output', 'error']) leaves(key, reportA[key], reportB[key], found)
+  leaves('observed', observedA, observedB, found)
+  if (found.length > 0) return found
+  for (const key of Object.keys(reportA))
+    if (!['status', 'output', 'error'].includes(key)) leaves(`report.${key}`, reportA[key], reportB[key], found)
+  return found.slice(0, linesMax)
+}
+
+function leaves(where: string, a: unknown, b: unknown, found: Difference[]): void {
+  if (JSON.stringify(a) === JSON.stringify(b) || found.length >= linesMax) return
+  if (isRecord(a) && isRecord(b)) {
+    const keys = [...new Set([...Object.keys(a), ...Object.keys(b)])]
+    const before = found.length
+    for (const key of keys) leaves(Array.isArray(a) ? `${where}[${key}]` : `${where}.${key}`, a[key], b[key], found)
+    // The same entries in another order.
+    if (found.length === before)
+      found.push({ where: `${where} (order of keys)`, a: Object.keys(a).join(', '), b: Object.keys(b).join(', ') })
+    return
+  }
+  found.push({ where, a: shown(a), b: shown(b) })
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
+
+function shown(value: unknown): string {
+  const text = value === undefined ? 'nothing' : JSON.stringify(value)
+  return text.length > longest ? `${text.slice(0, longest)}…` : text
+}
+
+/** What stands in one and not, or less often, in the other. */
+function lines(where: string, a: string, b: string): Difference[] {
+  const more = (one: string, other: string): string[] => {
+    const left = new Map<string, number>()
+    for (const line of other.split('\n')) left.set(line, (left.get(line) ?? 0) + 1)
+    return one.split('\n').filter((line) => {
+      const count = left.get(line) ?? 0
+      left.set(line, count - 1)
+      return line !== '' && count <= 0
+    })
+  }
+  const onlyA = more(a, b)
+  const onlyB = more(b, a)
+  const cut = (line: string | undefined): string => (line === undefined ? '—' : line.slice(0, longest))
+  if (onlyA.length + onlyB.length === 0) return [{ where: `order of ${where}s`, a: cut(a), b: cut(b) }]
+  return Array.from({ length: Math.min(linesMax, Math.max(onlyA.length, onlyB.length)) }, (_, index) => ({
+    where,
+    a: cut(onlyA[index]),
+    b: cut(onlyB[index]),
+  }))
+}
+
+function byKey(a: string, b: string): Difference[] {
+  const found: Difference[] = []
+  const other = b.split('\n')
+  a.split('\n').forEach((line, index) => {
+    const [key = '', ...rest] = line.split(': ')
+    const [, ...theirs] = (other[index] ?? '').split(': ')
+    if (line !== other[index])
+      found.push({ where: `calls to ${key}`, a: rest.join(': ').slice(0, longest), b: theirs.join(': ').slice(0, longest) })
+  })
+  return found.slice(0, linesMax)
+}

@@ -1,0 +1,70 @@
+import type { Attempt } from '../../kernel/state.js'
+
+/** A call that may change something outside of the run. */
+export interface Effect {
+  readonly resource: string
+  /** What was called and with what. */
+  readonly call: string
+  /** The method and what it was about, where its first argument says so: calls about one thing have an order. Null: they have none. */
+  readonly about: string | null
+  readonly agent: string
+  readonly branch: string
+  /** Its turn had been told to stop, or was over. */
+  readonly late: boolean
+}
+
+const longest = 200
+/** What only looks changes nothing: what it saw shows in what its turn does with it. */
+const reads = /^(get|load|read|find|list|has|is|query|select|count|fetch|peek|exists|search|look)(?![a-z])/
+
+/** Watches what turns do with their resources. Values that are no objects, and what calls give back, are handed on as they are. */
+export class Effects {
+  readonly log: Effect[] = []
+  readonly #lent = new Map<string, unknown>()
+
+  lend(name: string, value: unknown, to: { readonly run: string; readonly attempt: Attempt }, isLate: () => boolean): unknown {
+    if (typeof value === 'function') return this.#watched(name, '', value as Callable, undefined, to.attempt, isLate)
+    if (typeof value !== 'object' || value === null) return value
+    const { branch, turn, attempt } = to.attempt
+    const key = `${name} ${to.run} ${branch}/${turn}/${attempt}`
+    const known = this.#lent.get(key)
+    if (known !== undefined) return known
+    const made = new Proxy(value, {
+      get: (target, property) => {
+        const found: unknown = Reflect.get(target, property, target)
+        if (typeof found !== 'function' || typeof property === 'symbol' || property === 'constructor') return found
+        return this.#watched(name, property, found as Callable, target, to.attempt, isLate)
+      },
+      set: (target, property, next) => {
+        this.#note(name, `${String(property)} =`, [next], to.attempt, isLate())
+        return Reflect.set(target, property, next, target)
+      },
+    })
+    this.#lent.set(key, made)
+    return made
+  }
+
+  #watched(name: string, method: string, found: Callable, self: unknown, of: Attempt, isLate: () => boolean): Callable {
+    return (...args) => {
+      this.#note(name, method, args, of, isLate())
+      return Reflect.apply(found, self, args)
+    }
+  }
+
+  #note(resource: string, method: string, args: readonly unknown[], { agent, branch }: Attempt, late: boolean): void {
+    if (reads.test(method) && !late) return
+    const [first] = args
+    const about = typeof first === 'string' || typeof first === 'number' ? `${method} ${String(first).slice(0, longest)}` : null
+    this.log.push({ resource, call: `${method}(${args.map(shown).join(', ')})`, about, agent, branch, late })
+  }
+}
+
+type Callable = (...args: readonly unknown[]) => unknown
+
+function shown(value: unknown): string {
+  try {
+    return (JSON.stringify(value) ?? String(value)).slice(0, longest)
+  } catch {
+    return '…'
+  }
+}

@@ -1,0 +1,85 @@
+import { plain } from '../../inspect/escape.js'
+import type { Paint } from '../../inspect/theme.js'
+import type { ChoiceSeen } from './choices.js'
+import { meaningOf } from './explain.js'
+import type { ExplorationData } from './exploration.js'
+import { pictureText } from './picture-text.js'
+
+/** The whole of it for a terminal. */
+export function explorationText(data: ExplorationData, paint: Paint): string {
+  return [
+    headline(data, paint),
+    ...divergenceLines(data, paint),
+    ...violationLines(data, paint),
+    ...choiceLines(data),
+    ...coverageLines(data),
+  ].join('\n')
+}
+
+/** What was found, in one line. */
+export function headline(data: ExplorationData, paint: Paint): string {
+  const played = `${data.schedules} schedules of '${plain(data.definition)}'`
+  if (!data.independent) {
+    const kind = data.violations[0]?.invariant ?? data.divergence?.kind ?? 'output'
+    return paint(`✗ ${meaningOf(kind)}: found in ${played}`, 'bad')
+  }
+  const every = data.exhaustive ? 'every order' : 'every order that was played'
+  const fixed = data.choices.length > 0 ? ', for the same choices' : ''
+  return paint(`✓ The same outcome in ${every}${fixed}: ${played}, ${data.distinct} distinct`, 'good')
+}
+
+function divergenceLines({ divergence }: ExplorationData, paint: Paint): string[] {
+  if (divergence === null) return []
+  const [a, b] = divergence.pictures
+  return [
+    '',
+    plain(divergence.how),
+    '',
+    `Schedule ${divergence.a}:`,
+    pictureText(a, paint),
+    '',
+    `Schedule ${divergence.b}:`,
+    pictureText(b, paint),
+    '',
+    'What differs:',
+    ...divergence.differences.flatMap(({ where, a: one, b: other }) => [
+      `  ${plain(where)}`,
+      `    ${divergence.a}: ${plain(one)}`,
+      `    ${divergence.b}: ${paint(plain(other), 'bad')}`,
+    ]),
+  ]
+}
+
+function violationLines({ violations }: ExplorationData, paint: Paint): string[] {
+  return violations.flatMap(({ invariant, schedule, explain, picture }) => [
+    '',
+    paint(`${meaningOf(invariant)} (${invariant}), in the schedule ${schedule}:`, 'bad'),
+    plain(explain),
+    ...(invariant === 'not-repeatable' ? [] : [pictureText(picture, paint)]),
+  ])
+}
+
+function choiceLines({ choices, allowed }: ExplorationData): string[] {
+  const told = choices.filter(({ agent, kind }) => !(kind === 'join' && allowed.includes(agent)))
+  if (told.length === 0) return []
+  return ['', 'Orders decide, and may:', ...told.map((choice) => `  ${choiceLine(choice)}`)]
+}
+
+function choiceLine({ at, agent, kind, decidedBy, never }: ChoiceSeen): string {
+  const by = decidedBy.map(({ who, schedules }) => `${plain(who === '' ? 'nobody' : who)} (${schedules})`).join(', ')
+  return `the ${kind} of ${plain(agent)} at ${at}, by ${by}${never.length > 0 ? `; never by ${plain(never.join(', '))}` : ''}`
+}
+
+function coverageLines({ notExplored, notes, bounds, redundant }: ExplorationData): string[] {
+  return [
+    '',
+    ...bounds.map(
+      ({ depth, walks, lanes, steps, chance }) =>
+        `PCT of depth ${depth}, ${walks} walks: each finds a bug of that depth with a chance of at least 1 / (${lanes} × ${steps}${depth > 2 ? `^${depth - 1}` : ''}) = ${chance.toExponential(1)}`,
+    ),
+    ...(redundant > 0 ? [`${redundant} schedules were given up: they differ from others only by what commutes.`] : []),
+    notExplored.length === 0 ? 'Not explored: nothing.' : 'Not explored:',
+    ...notExplored.map((line) => `  - ${plain(line)}`),
+    ...notes.map((line) => `Note: ${plain(line)}`),
+  ]
+}

@@ -1,0 +1,92 @@
+import type { Held } from '../../engine/seam.js'
+import type { Command } from '../../kernel/command.js'
+import { attemptId } from '../../kernel/ids.js'
+import type { Happening } from './happening.js'
+import { runId } from './setting.js'
+
+/** What an engine holds, as something that can happen. */
+export function heldOf(what: Held, born: number, go: (instead?: Command) => void): Happening {
+  const { run } = what
+  const prefix = run === runId ? '' : `${run} `
+  if (what.type === 'start') {
+    const { branch, turn, attempt, agent } = what.attempt
+    const id = `start ${prefix}${attemptId(branch, turn, attempt)}`
+    return {
+      id,
+      lane: `${run} ${branch}`,
+      kind: 'start',
+      agent,
+      label: `${agent} starts on ${branch}`,
+      born,
+      runsCode: true,
+      run,
+      command: null,
+      go,
+    }
+  }
+  const { command } = what
+  const told = toldOf(command)
+  const speaker = 'attempt' in command ? command : null
+  const id = `${command.type} ${prefix}${speaker === null ? told.of : attemptId(speaker.branch, speaker.turn, speaker.attempt)}${'key' in command ? ` ${command.key}` : ''}`
+  const lane = `${run} ${speaker?.branch ?? branchOfTimer(told.of)}`
+  const label = speaker === null ? told.label : `${speaker.agent} on ${speaker.branch} ${told.label}`
+  return { id, lane, kind: told.kind, agent: speaker?.agent ?? null, label, born, runsCode: told.runsCode, run, command, go }
+}
+
+/** A timer's id begins with what it belongs to. */
+const branchOfTimer = (timer: string): string => timer.split(/[#/: ]/)[0] ?? timer
+
+interface Told {
+  readonly kind: Happening['kind']
+  readonly label: string
+  readonly runsCode: boolean
+  readonly of: string
+}
+
+function toldOf(command: Command): Told {
+  switch (command.type) {
+    case 'turn.complete':
+      return { kind: 'end', label: actionLabel(command.action), runsCode: false, of: '' }
+    case 'step.complete':
+      return { kind: 'end', label: 'completes', runsCode: false, of: '' }
+    case 'step.skip':
+      return { kind: 'end', label: 'skips', runsCode: false, of: '' }
+    case 'step.each':
+      return { kind: 'end', label: 'lists its items', runsCode: false, of: '' }
+    case 'turn.reject':
+      return { kind: 'end', label: 'returns what can not be accepted', runsCode: false, of: '' }
+    case 'turn.fail':
+      return { kind: 'end', label: command.timedOut === true ? 'times out' : 'fails', runsCode: false, of: '' }
+    case 'turn.settle':
+      return { kind: 'settle', label: 'has stopped', runsCode: false, of: '' }
+    case 'activity.start':
+      return { kind: 'activity', label: `is to begin '${command.name}'`, runsCode: true, of: '' }
+    case 'activity.complete':
+      return { kind: 'activity', label: `has '${command.name}'`, runsCode: true, of: '' }
+    case 'activity.fail':
+      return { kind: 'activity', label: `fails at '${command.name}'`, runsCode: true, of: '' }
+    case 'sleep.start':
+      return { kind: 'activity', label: 'falls asleep', runsCode: false, of: '' }
+    case 'timer.fire':
+      return { kind: 'timer', label: `the timer ${command.timer} rings`, runsCode: true, of: command.timer }
+    default:
+      return { kind: 'steering', label: command.type, runsCode: true, of: command.type }
+  }
+}
+
+function actionLabel(action: { readonly type: string; readonly to?: unknown }): string {
+  switch (action.type) {
+    case 'invoke':
+      return `invokes ${String(action.to)}`
+    case 'fork':
+      return 'forks'
+    case 'reply':
+      return 'replies'
+    case 'finish':
+      return 'finishes'
+    case 'ask':
+      return 'asks'
+    default:
+      return 'fails'
+  }
+}

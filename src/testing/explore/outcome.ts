@@ -1,0 +1,150 @@
+import { createHash } from 'node:crypto'
+import { reportOf } from '../../inspect/report.js'
+import type { Report } from '../../inspect/report-data.js'
+import type { Event } from '../../kernel/event.js'
+import type { Effect } from './effects.js'
+import { faultOf } from './setting.js'
+import type { Setting } from './setting.js'
+import type { Played } from './stage.js'
+
+/** The ways in which two outcomes can differ, worst first; the last is for information only. */
+export const classes = [
+  'not-repeatable',
+  'ghost',
+  'deadlock',
+  'invariant',
+  'endless',
+  'effect-count',
+  'effect-order',
+  'status',
+  'output',
+  'prompt',
+  'order',
+] as const
+export type Class = (typeof classes)[number]
+
+/** What came of one schedule, in the form in which it is compared: clock, usage and attempts are not part of it. */
+export interface Outcome {
+  /** What an order may decide: early joins, timeouts, limits, and the faults that were played. Outcomes are compared for equal ones. */
+  readonly choices: string
+  readonly status: string
+  /** Output, error and the rest of the report; and what the user's own observer saw. */
+  readonly told: string
+  /** What each turn was shown. */
+  readonly shown: string
+  /** What was done outside of the run, as a bag, and in which order to each thing; null after a crash: a body may be executed again. */
+  readonly effects: { readonly bag: string; readonly order: string } | null
+  /** The events in their order. */
+  readonly events: string
+  readonly report: Report
+}
+
+/** A name for outcomes that are the same. */
+export function digestOf({ choices, status, told, shown, effects }: Outcome): string {
+  const text = [choices, status, told, shown, effects?.bag, effects?.order].join('\n')
+  return createHash('sha256').update(text).digest('hex').slice(0, 12)
+}
+
+export interface Observing {
+  readonly bags: ReadonlySet<string>
+  readonly observe: ((report: Report) => unknown) | undefined
+}
+
+/** What came of a schedule. */
+export function outcomeOf(played: Played, setting: Setting, observing: Observing): Outcome {
+  const { journal } = played
+  const report = reportOf(journal)
+  const { measured: _, choices, runId: _run, ...told } = report
+  const counts = countedOf(report)
+  const observed = observing.observe?.(report)
+  const output = sorted('output', told.output, observing.bags)
+  return {
+    choices: JSON.stringify([choices, closingOf(journal), faultsOf(played, setting)]),
+    status: report.error === undefined ? report.status : `${report.status} ${report.error.code}`,
+    told: canonical(JSON.stringify([{ ...told, ...(told.output !== undefined && { output }) }, observed ?? null])),
+    shown: canonical(shownOf(journal, counts)),
+    effects: played.crashes > 0 ? null : effectsOf(played.effects, counts, observing.bags),
+    events: journal.map(({ type, ...event }) => `${type} ${'branch' in event ? event.branch : ''}`).join('\n'),
+    report,
+  }
+}
+
+/** Which branches count: what was done under slots that read cancelled depends on when a choice fell. */
+function countedOf({ branches, steps, status }: Report): (branch: string, agent: string) => boolean {
+  if (status === 'cancelled') return () => false
+  const ids = new Set(branches.flatMap((branch) => (branch.status === 'cancelled' ? [] : [branch.id])))
+  const names = new Set(steps.map(({ id }) => id))
+  return (branch, agent) => ids.has(branch) || names.has(agent)
+}
+
+/** Why a run was closed early: then that is all that an order may not change. */
+function closingOf(journal: readonly Event[]): string | null {
+  const closing = journal.find((event) => event.type === 'run.closing')
+  return closing?.type === 'run.closing' ? closing.cause : null
+}
+
+/** The agents that were made to fail, and where: for equal faults, outcomes are equal. Crashes and duplicates must change nothing. */
+function faultsOf({ taken }: Played, { faults }: Setting): string[] {
+  const played = taken.flatMap(({ option, fault }) => {
+    const found = fault === null ? null : faultOf(fault, faults)
+    return found?.kind === 'agent' ? option.flatMap(({ kind, agent, id }) => (kind === 'end' && agent === found.agent ? [id] : [])) : []
+  })
+  return played.sort()
+}
+
+function shownOf(journal: readonly Event[], counts: (branch: string, agent: string) => boolean): string {
+  const lines: string[] = []
+  for (const event of journal)
+    if (event.type === 'turn.started' && counts(event.branch, event.agent))
+      lines.push(JSON.stringify([event.branch, event.turn, event.agent, event.message]))
+  return [...new Set(lines)].sort().join('\n')
+}
+
+function effectsOf(
+  log: readonly Effect[],
+  counts: (branch: string, agent: string) => boolean,
+  bags: ReadonlySet<string>,
+): { readonly bag: string; readonly order: string } {
+  if (log.length === 0) return none
+  const counted = log.filter(({ branch, agent }) => counts(branch, agent))
+  const lines = counted.map(({ resource, call }) => `${resource}.${call}`)
+  const ordered = new Map<string, string[]>()
+  counted.forEach(({ resource, about }, index) => {
+    if (about === null || bags.has(resource)) return
+    const key = `${resource} ${about}`
+    const same = ordered.get(key) ?? []
+    ordered.set(key, same)
+    same.push(lines[index] ?? '')
+  })
+  const order = [...ordered].sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, calls]) => `${key}: ${calls.join('; ')}`)
+  return { bag: lines.sort().join('\n'), order: order.join('\n') }
+}
+
+const none = Object.freeze({ bag: '', order: '' })
+
+/** Lists whose order was declared to be of no matter are sorted: `output.items`. */
+function sorted(path: string, value: unknown, bags: ReadonlySet<string>): unknown {
+  if (bags.size === 0 || typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) {
+    const items: unknown[] = value.map((item) => sorted(`${path}.*`, item, bags))
+    if (!bags.has(path)) return items
+    return items
+      .map((item) => ({ item, text: JSON.stringify(item) }))
+      .sort((a, b) => (a.text < b.text ? -1 : 1))
+      .map(({ item }) => item)
+  }
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, sorted(`${path}.${key}`, item, bags)]))
+}
+
+const uuids = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi
+
+/** Ids that somebody drew at random are named by where they first appear. */
+function canonical(text: string): string {
+  if (text.search(uuids) < 0) return text
+  const names = new Map<string, string>()
+  return text.replace(uuids, (id) => {
+    const name = names.get(id) ?? `uuid-${names.size + 1}`
+    names.set(id, name)
+    return name
+  })
+}

@@ -1,0 +1,222 @@
+import type { Code } from '../../kernel/shape.js'
+import type { State } from '../../kernel/state.js'
+import type { Happening, Option } from './happening.js'
+import type { Deviation } from './schedule.js'
+
+/** Where a schedule has to be decided: everything has come to rest, and something must be let go. */
+export interface Point {
+  readonly step: number
+  /** How many options there are; option 0 is what first-come order would do. */
+  readonly count: number
+  readonly option: (which: number) => Option
+  /** Where the run stands. */
+  readonly situation: Situation
+}
+
+/** The state of the run, the time, and the definition's functions that decisions may call. */
+export interface Situation {
+  readonly state: State
+  readonly at: number
+  readonly code: Code | null
+}
+
+/** What is let go. `hold`: places in the queue that are put back first. Null: this schedule is not worth going on with. */
+export interface Move {
+  readonly take: number
+  readonly hold?: readonly number[]
+  readonly fault?: number
+}
+
+export type Chooser = (point: Point) => Move | null
+
+/** What the scheduler needs of what it schedules. */
+export interface Scheduled {
+  /** `rest`: everything waits for the scheduler; `away`: something waits for what is not the scheduler's; `over`: there is nothing more. */
+  standing(): 'rest' | 'away' | 'over'
+  release(option: Option, fault: number | null): void
+  /** The clock as something that can happen; null: nobody waits for it. */
+  clock(): Happening | null
+  situation(): Situation
+  /** Nothing can happen. */
+  stuck(): void
+}
+
+/** For so long, things that wait for what is not the scheduler's are looked at in every turn of the event loop; then less often. */
+const eagerMs = 2
+
+/**
+ * Lets go what waits, one option after the other, in the order that a chooser says.
+ *
+ * 1. Nothing is let go before everything that followed from the last has come to rest: the engine's own macrotasks are counted, and
+ *    promises have drained when a macrotask begins.
+ * 2. What waits is in the order in which it came: option 0 is always first-come.
+ * 3. Time passes when nothing else can happen, or, where timeouts are explored, as the last option.
+ */
+export class Scheduler {
+  readonly #port: Scheduled
+  readonly #choose: Chooser
+  readonly #timeouts: boolean
+  readonly #stepsMax: number
+  #ready: Happening[] = []
+  /** Held back until nothing else can happen. */
+  #late: Happening[] = []
+  #tasks: (() => void)[] = []
+  #step = 0
+  #awaySince: number | null = null
+  /** How it went, as deviations. */
+  readonly deviations: Deviation[] = []
+  /** The longest wait for what is not the scheduler's. */
+  awayMs = 0
+  end: 'over' | 'stuck' | 'given-up' | 'endless' = 'over'
+
+  constructor(port: Scheduled, choose: Chooser, options: { readonly timeouts: boolean; readonly stepsMax: number }) {
+    this.#port = port
+    this.#choose = choose
+    this.#timeouts = options.timeouts
+    this.#stepsMax = options.stepsMax
+  }
+
+  get step(): number {
+    return this.#step
+  }
+
+  add(happening: Happening): void {
+    this.#ready.push(happening)
+  }
+
+  /** What can't happen any more is taken out. */
+  drop(is: (happening: Happening) => boolean): void {
+    const isNot = (happening: Happening): boolean => !is(happening)
+    this.#ready = this.#ready.filter(isNot)
+    this.#late = this.#late.filter(isNot)
+  }
+
+  later(task: () => void): void {
+    this.#tasks.push(task)
+  }
+
+  forgetTasks(): void {
+    this.#tasks = []
+  }
+
+  play(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const tick = (): void => {
+        try {
+          const next = this.#next()
+          if (next === 'done') return resolve()
+          if (next === 'away') setTimeout(tick, 1)
+          else setImmediate(tick)
+        } catch (error) {
+          reject(error)
+        }
+      }
+      setImmediate(tick)
+    })
+  }
+
+  #next(): 'again' | 'away' | 'done' {
+    const task = this.#tasks.shift()
+    if (task !== undefined) {
+      task()
+      return 'again'
+    }
+    const standing = this.#port.standing()
+    if (standing === 'over') return 'done'
+    if (standing === 'away') return this.#away()
+    if (this.#awaySince !== null) this.awayMs = Math.max(this.awayMs, performance.now() - this.#awaySince)
+    this.#awaySince = null
+    return this.#letGo()
+  }
+
+  #away(): 'again' | 'away' {
+    const now = performance.now()
+    this.#awaySince ??= now
+    return now - this.#awaySince < eagerMs ? 'again' : 'away'
+  }
+
+  /** How long something has been waited for that is not the scheduler's. */
+  get waitedMs(): number {
+    return this.#awaySince === null ? 0 : performance.now() - this.#awaySince
+  }
+
+  #letGo(): 'again' | 'done' {
+    const clock = this.#port.clock()
+    if (this.#ready.length + this.#late.length === 0 && clock === null) {
+      this.#port.stuck()
+      this.end = 'stuck'
+      return 'done'
+    }
+    if (this.#step >= this.#stepsMax) {
+      this.end = 'endless'
+      return 'done'
+    }
+    const move = this.#choose(this.#point(clock))
+    if (move === null) {
+      this.end = 'given-up'
+      return 'done'
+    }
+    this.#carryOut(move, clock)
+    return 'again'
+  }
+
+  #carryOut(move: Move, clock: Happening | null): void {
+    const at = this.#step
+    for (const which of move.hold ?? []) if (this.#hold(which)) this.deviations.push({ at, kind: 'hold', which })
+    const { count } = this.#point(clock)
+    const which = move.take % count
+    if (which !== 0) this.deviations.push({ at, kind: 'take', which })
+    if (move.fault !== undefined) this.deviations.push({ at, kind: 'fault', which: move.fault })
+    const option = this.#optionAt(which, clock)
+    this.#step++
+    this.drop((happening) => option.includes(happening))
+    this.#port.release(option, move.fault ?? null)
+  }
+
+  #hold(which: number): boolean {
+    const held = this.#ready[which]
+    if (held === undefined || this.#ready.length < 2) return false
+    this.#ready = this.#ready.filter((happening) => happening !== held)
+    this.#late.push(held)
+    return true
+  }
+
+  #point(clock: Happening | null): Point {
+    const waiting = this.#ready.length + this.#late.length
+    const timed = clock !== null && (this.#timeouts || waiting === 0) ? 1 : 0
+    const bursts = this.#burst() === null ? 0 : 1
+    const port = this.#port
+    return {
+      step: this.#step,
+      count: bursts + waiting + timed,
+      option: (which) => this.#optionAt(which, clock),
+      get situation() {
+        return port.situation()
+      },
+    }
+  }
+
+  /** Several turns that one commit has started, the earliest such. */
+  #burst(): Option | null {
+    if (this.#ready.length < 2) return null
+    for (const first of this.#ready) {
+      if (first.kind !== 'start') continue
+      const same = this.#ready.filter(({ kind, born }) => kind === 'start' && born === first.born)
+      if (same.length > 1) return same
+    }
+    return null
+  }
+
+  /** A burst comes first where first-come order begins with it, else after all single happenings; the clock is last. */
+  #optionAt(which: number, clock: Happening | null): Option {
+    const burst = this.#burst()
+    const leads = burst !== null && burst[0] === this.#ready[0]
+    if (leads && which === 0) return burst
+    const at = leads ? which - 1 : which
+    const found = this.#ready[at] ?? this.#late[at - this.#ready.length]
+    if (found !== undefined) return [found]
+    if (burst !== null && !leads && at === this.#ready.length + this.#late.length) return burst
+    if (clock === null) throw new Error(`there is no option ${which}`)
+    return [clock]
+  }
+}

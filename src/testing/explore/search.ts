@@ -1,0 +1,158 @@
+import { differenceOf, matters } from './compare.js'
+import { following } from './following.js'
+import type { Class, Observing, Outcome } from './outcome.js'
+import { digestOf, outcomeOf } from './outcome.js'
+import type { Schedule } from './schedule.js'
+import { tokenOf } from './schedule.js'
+import type { Chooser } from './scheduler.js'
+import type { Setting } from './setting.js'
+import type { Played } from './stage.js'
+import { play } from './stage.js'
+
+/** A schedule that was played, and what came of it. */
+export interface Seen {
+  readonly played: Played
+  readonly outcome: Outcome
+}
+
+/** Two schedules with equal choices and different outcomes. */
+export interface Divergence {
+  readonly kind: Class
+  readonly a: Seen
+  readonly b: Seen
+}
+
+export interface Violation {
+  readonly invariant: Class
+  readonly schedule: Schedule
+  readonly explain: string
+}
+
+/** One outcome that was seen, how often, and the first schedule that had it. */
+export interface Counted {
+  readonly first: Seen
+  readonly digest: string
+  count: number
+}
+
+/** Every so many schedules one is played a second time. */
+const repeatEvery = 64
+/** So many schedules with another order of the same events are told of. */
+const foundMax = 20
+/** So many schedules are kept to be played again with faults. */
+const exploredMax = 10_000
+
+/**
+ * Plays schedules and keeps what came of them.
+ *
+ * 1. Outcomes are compared with the first that had the same choices; order of events alone is no difference.
+ * 2. It goes on until something is found, or the budget is spent.
+ */
+export class Search {
+  readonly setting: Setting
+  readonly budget: number
+  readonly #observing: Observing
+  readonly #outcomes = new Map<string, Counted>()
+  readonly #byChoices = new Map<string, Seen>()
+  readonly violations: Violation[] = []
+  readonly away: Set<string> = new Set()
+  divergence: Divergence | null = null
+  /** Whether what was found ends the search. */
+  stopsAtFindings = true
+  /** How many schedules were played to their end; those that were given up as redundant are not among them. */
+  schedules = 0
+  givenUp = 0
+  crashes = 0
+  longest = 0
+  readonly orders: Set<string> = new Set()
+  /** The schedules that were played, as far as they are kept. */
+  readonly explored: Schedule[] = []
+
+  constructor(setting: Setting, budget: number, observing: Observing) {
+    this.setting = setting
+    this.budget = budget
+    this.#observing = observing
+  }
+
+  get goesOn(): boolean {
+    const found = this.divergence !== null || this.violations.length > 0
+    return this.schedules < this.budget && !(found && this.stopsAtFindings)
+  }
+
+  get outcomes(): readonly Counted[] {
+    return [...this.#outcomes.values()]
+  }
+
+  /** Plays a schedule as a part of the search. */
+  async play(choose: Chooser): Promise<Played> {
+    const seen = await this.look(choose)
+    if (seen === null) {
+      this.givenUp++
+      return this.#lastPlayed as Played
+    }
+    this.#keep(seen)
+    if (this.schedules % repeatEvery === 1 && this.goesOn) await this.#repeat(seen)
+    return seen.played
+  }
+
+  #lastPlayed: Played | null = null
+
+  /** Plays a schedule and tells what came of it; null if it was given up. Nothing is kept. */
+  async look(choose: Chooser): Promise<Seen | null> {
+    const played = await play(this.setting, choose)
+    this.#lastPlayed = played
+    if (played.givenUp) return null
+    return { played, outcome: outcomeOf(played, this.setting, this.#observing) }
+  }
+
+  #keep(seen: Seen): void {
+    const { played, outcome } = seen
+    this.schedules++
+    this.crashes += played.crashes
+    this.longest = Math.max(this.longest, played.taken.length)
+    for (const agent of played.away) this.away.add(agent)
+    for (const { invariant, explain } of played.broken)
+      if (this.violations.length < foundMax) this.violations.push({ invariant, schedule: played.schedule, explain })
+    if (this.orders.size < foundMax) this.orders.add(outcome.events)
+    if (this.explored.length < exploredMax && played.crashes === 0) this.explored.push(played.schedule)
+    const digest = digestOf(outcome)
+    const known = this.#outcomes.get(digest)
+    if (known !== undefined) {
+      known.count++
+      return
+    }
+    this.#outcomes.set(digest, { first: seen, digest, count: 1 })
+    this.#compare(seen)
+  }
+
+  #compare(seen: Seen): void {
+    const { choices } = seen.outcome
+    const first = this.#byChoices.get(choices)
+    if (first === undefined) {
+      this.#byChoices.set(choices, seen)
+      return
+    }
+    // Of a run that did not crash, more can be compared: it is the better one to compare with.
+    if (first.outcome.effects === null && seen.outcome.effects !== null) this.#byChoices.set(choices, seen)
+    const kind = differenceOf(first.outcome, seen.outcome)
+    if (kind !== null && matters(kind)) this.divergence ??= { kind, a: first, b: seen }
+  }
+
+  /** A workflow that differs from itself proves nothing about orders: that is told instead. */
+  async #repeat(seen: Seen): Promise<void> {
+    const again = await this.look(following(seen.played.schedule))
+    if (again === null) return
+    const difference = again.outcome.choices === seen.outcome.choices ? differenceOf(seen.outcome, again.outcome) : 'status'
+    if (difference === null && sameOrder(seen.played, again.played)) return
+    this.violations.push({
+      invariant: 'not-repeatable',
+      schedule: seen.played.schedule,
+      explain: `the schedule ${tokenOf(seen.played.schedule)} was played twice and came out differently (${difference ?? 'what happened had another order'}): something outlives a schedule, or is drawn by chance. Give explore a function that makes the definition, with all that its code shares, and take time and chance from \`turn\`.`,
+    })
+  }
+}
+
+function sameOrder(a: Played, b: Played): boolean {
+  if (a.taken.length !== b.taken.length) return false
+  return a.taken.every(({ option }, index) => option.every(({ id }, at) => b.taken[index]?.option[at]?.id === id))
+}

@@ -1,0 +1,432 @@
+import type { Definition, Internals } from '../../define/definition.js'
+import { internalsOf } from '../../define/definition.js'
+import { TuttiError } from '../../define/tutti-error.js'
+import { runHandle } from '../../engine/run-handle.js'
+import { askView } from '../../engine/run-view.js'
+import type { Held, Seam } from '../../engine/seam.js'
+import { startRun } from '../../engine/start.js'
+import type { Store } from '../../engine/store.js'
+import type { LogEntry } from '../../engine/tutti.js'
+import type { Command } from '../../kernel/command.js'
+import type { Event } from '../../kernel/event.js'
+import { attemptId } from '../../kernel/ids.js'
+import type { Attempt, State } from '../../kernel/state.js'
+import { isOver, newState } from '../../kernel/state.js'
+import { memoryStore } from '../../stores/memory.js'
+import type { Effect } from './effects.js'
+import { Effects } from './effects.js'
+import type { Happening, Option } from './happening.js'
+import { heldOf } from './held.js'
+import type { AtCommit, ProcessPort } from './process.js'
+import { Process } from './process.js'
+import type { Schedule } from './schedule.js'
+import type { Chooser } from './scheduler.js'
+import { Scheduler } from './scheduler.js'
+import type { Setting } from './setting.js'
+import { faultOf, runId } from './setting.js'
+import { VirtualTime } from './virtual-time.js'
+
+/** What went wrong in one schedule, whatever the others do. */
+export interface Broken {
+  readonly invariant: 'ghost' | 'deadlock' | 'invariant' | 'endless'
+  readonly explain: string
+}
+
+/** One thing that was let go, and where the journal stood before it. */
+export interface Taken {
+  readonly option: Option
+  readonly journal: number
+  readonly fault: number | null
+  readonly at: number
+}
+
+/** How one schedule went. */
+export interface Played {
+  readonly schedule: Schedule
+  readonly taken: readonly Taken[]
+  readonly journal: readonly Event[]
+  readonly state: State
+  readonly definition: Definition
+  readonly effects: readonly Effect[]
+  readonly broken: readonly Broken[]
+  /** Who waited for something that is not the scheduler's. */
+  readonly away: readonly string[]
+  /** Whether the chooser gave it up. */
+  readonly givenUp: boolean
+  readonly crashes: number
+}
+
+const startAt = 1_000
+
+interface Body {
+  readonly agent: string
+  readonly lane: string
+  readonly branch: string
+  readonly run: string
+  /** How much of what it has to say is held. */
+  held: number
+  /** It was waited for in vain, and is not waited for again. */
+  lost: boolean
+  stopped: boolean
+}
+
+/** Plays one schedule: a fresh engine over a fresh store, with a clock, a network of people and a fate that the chooser decides. */
+export async function play(setting: Setting, choose: Chooser): Promise<Played> {
+  const stage = new Stage(setting, choose)
+  return stage.play()
+}
+
+/**
+ * One run under control.
+ *
+ * 1. Whatever the engine is about to do is put into the scheduler's queue, and done when that lets it go.
+ * 2. A body that has been let go either holds something in the queue, sleeps, waits for a child, has ended, or is *away*: it waits for
+ *    what nobody here controls.
+ */
+class Stage {
+  readonly #setting: Setting
+  readonly #scheduler: Scheduler
+  readonly #store: Store = memoryStore()
+  readonly #time = new VirtualTime(startAt)
+  readonly #effects = new Effects()
+  readonly #bodies = new Map<string, Body>()
+  readonly #states = new Map<string, State>()
+  readonly #journal: Event[] = []
+  readonly #taken: Taken[] = []
+  readonly #broken: Broken[] = []
+  readonly #away = new Set<string>()
+  #internals: Internals | null = null
+  #definition: Definition | null = null
+  #process: Process | null = null
+  #lane = ''
+  #fault: AtCommit | null = null
+  #reviving: Promise<void> | null = null
+  #crashes = 0
+  #steered = 0
+  #error: unknown = null
+  #starting = true
+
+  constructor(setting: Setting, choose: Chooser) {
+    this.#setting = setting
+    const options = { timeouts: setting.faults.includes('timeout'), stepsMax: setting.stepsMax }
+    this.#scheduler = new Scheduler(
+      {
+        standing: () => this.#standing(),
+        release: (option, fault) => this.#release(option, fault),
+        clock: () => this.#clock(),
+        situation: () => ({ state: this.#state, at: this.#time.now, code: this.#internals?.code ?? null }),
+        stuck: () => this.#stuck(),
+      },
+      choose,
+      options,
+    )
+  }
+
+  async play(): Promise<Played> {
+    const definition = await this.#setting.definition()
+    this.#definition = definition
+    this.#internals = internalsOf(definition)
+    this.#process = await Process.begin(this.#port(), definition)
+    startRun(this.#process.engine, definition, { id: runId, input: this.#setting.input, limits: {} }).then(
+      () => {
+        this.#starting = false
+        this.#steer()
+      },
+      (error: unknown) => {
+        this.#error = error
+      },
+    )
+    await this.#scheduler.play()
+    if (this.#error !== null) throw this.#error
+    return this.#played(definition)
+  }
+
+  #played(definition: Definition): Played {
+    if (this.#scheduler.end === 'endless')
+      this.#broken.push({ invariant: 'endless', explain: `the run is not over after ${this.#setting.stepsMax} steps` })
+    for (const { agent, branch, late, call, resource } of this.#effects.log)
+      if (late) this.#ghost(`${agent} on ${branch} called ${resource}.${call} after it had been told to stop`)
+    return {
+      schedule: this.#scheduler.deviations,
+      taken: this.#taken,
+      journal: this.#journal,
+      state: this.#state,
+      definition,
+      effects: this.#effects.log,
+      broken: this.#broken,
+      away: [...this.#away],
+      givenUp: this.#scheduler.end === 'given-up',
+      crashes: this.#crashes,
+    }
+  }
+
+  get #state(): State {
+    return this.#states.get(runId) ?? newState
+  }
+
+  // ── the processes ──────────────────────────────────────────────────────────────────────────────────────
+
+  #port(): ProcessPort {
+    const seam: Seam = {
+      hold: (what, go) => this.#hold(what, go),
+      later: (task) => this.#scheduler.later(task),
+      nonce: (run) => `${this.#setting.seed}${run === runId ? '' : run}`,
+      lend: (name, value, to) => this.#lend(name, value, to),
+      committed: (run, events, state) => this.#committed(run, events, state),
+    }
+    return {
+      setting: this.#setting,
+      store: this.#store,
+      time: this.#time,
+      seam,
+      lane: () => this.#lane,
+      atCommit: () => {
+        const fault = this.#fault
+        this.#fault = null
+        return fault
+      },
+      applied: (acknowledge) => this.#applied(acknowledge),
+      died: () => this.#died(),
+      onLog: (entry) => this.#log(entry),
+    }
+  }
+
+  #died(): void {
+    this.#crashes++
+    this.#scheduler.forgetTasks()
+    this.#scheduler.drop(({ kind }) => kind !== 'person' && kind !== 'steering')
+    this.#time.clear()
+    this.#bodies.clear()
+    this.#fault = null
+    this.#reviving = this.#revive().catch((error: unknown) => {
+      this.#error = error
+    })
+  }
+
+  async #revive(): Promise<void> {
+    const definition = await this.#setting.definition()
+    this.#process = await Process.begin(this.#port(), definition)
+    this.#reviving = null
+  }
+
+  #log({ level, message }: LogEntry): void {
+    if (level === 'error' && message.startsWith('the run is stopped')) this.#broken.push({ invariant: 'invariant', explain: message })
+  }
+
+  // ── what waits ─────────────────────────────────────────────────────────────────────────────────────────
+
+  #hold(what: Held, go: (instead?: Command) => void): void {
+    const happening = heldOf(what, this.#scheduler.step, go)
+    if (what.type === 'command') this.#note(what.run, what.command)
+    this.#scheduler.add(happening)
+  }
+
+  /** What a body has to say shows how far it is. */
+  #note(run: string, command: Command): void {
+    if (!('attempt' in command)) return
+    const key = keyOf(run, command)
+    const body = this.#bodies.get(key)
+    const fenced = command.type === 'turn.settle' && command.how === 'fenced'
+    if (fenced) this.#ghost(`${command.agent} on ${command.branch} went on after it had been told to stop, and was fenced off`)
+    // A turn that was aborted while its start was held does not start.
+    if (command.type === 'turn.settle' && body === undefined)
+      this.#scheduler.drop(({ kind, id }) => kind === 'start' && id === `start ${key}`)
+    if (body === undefined) return
+    if (endsBody(command)) this.#bodies.delete(key)
+    else body.held++
+  }
+
+  #ghost(explain: string): void {
+    if (!this.#broken.some((known) => known.explain === explain)) this.#broken.push({ invariant: 'ghost', explain })
+  }
+
+  #lend(name: string, value: unknown, to: { readonly run: string; readonly attempt: Attempt }): unknown {
+    const key = keyOf(to.run, to.attempt)
+    return this.#effects.lend(name, value, to, () => {
+      const body = this.#bodies.get(key)
+      return body === undefined || body.stopped
+    })
+  }
+
+  #committed(run: string, events: readonly Event[], state: State): void {
+    this.#states.set(run, state)
+    if (run === runId) for (const event of events) this.#journal.push(event)
+    for (const event of events) if (event.type === 'ask.opened') this.#asked(run, state, event.ask.id)
+    for (const attempt of state.aborting.values()) {
+      const body = this.#bodies.get(keyOf(run, attempt))
+      if (body !== undefined) body.stopped = true
+    }
+  }
+
+  #asked(run: string, state: State, askId: string): void {
+    const { answers } = this.#setting
+    const open = state.asks.get(askId)
+    if (answers === undefined || open === undefined) return
+    const ask = askView(state, open)
+    const value = answers(ask)
+    if (value === undefined) return
+    this.#scheduler.add({
+      ...outside(
+        'person',
+        `answer ${run === runId ? '' : run}${askId}`,
+        `a person answers ${ask.agent} on ${ask.branch}`,
+        this.#scheduler.step,
+      ),
+      run,
+      go: () => this.#order(run, (handle) => handle.answer(askId, value)),
+    })
+  }
+
+  #steer(): void {
+    const next = this.#setting.steering[this.#steered]
+    if (next === undefined) return
+    this.#steered++
+    this.#scheduler.add({
+      ...outside('steering', `${next} ${this.#steered}`, `somebody asks to ${next}`, this.#scheduler.step),
+      go: () => {
+        this.#order(runId, (handle) => handle[next]())
+        this.#steer()
+      },
+    })
+  }
+
+  /** What people ask for is asked of whichever process is alive. */
+  #order(run: string, order: (handle: ReturnType<typeof runHandle>) => Promise<void>): void {
+    const engine = this.#process?.engine
+    const definition = this.#definition
+    if (engine === undefined || definition === null) return
+    order(runHandle(engine, run, definition.name, {})).catch((error: unknown) => {
+      const late = ['RUN_ENDED', 'ASK_ALREADY_ANSWERED', 'ASK_NOT_FOUND', 'RUN_NOT_PAUSED']
+      if (!(TuttiError.is(error) && late.includes(error.code))) this.#error = error
+    })
+  }
+
+  #applied(acknowledge: () => void): void {
+    this.#scheduler.add({
+      ...outside('append', `append ${this.#journal.length}`, 'the store acknowledges', this.#scheduler.step),
+      go: acknowledge,
+    })
+  }
+
+  #clock(): Happening | null {
+    const { due } = this.#time
+    if (due === null) return null
+    return {
+      ...outside('clock', `clock ${due}`, `time passes (${due - this.#time.now} ms)`, 0),
+      runsCode: true,
+      go: () => this.#time.advance(),
+    }
+  }
+
+  // ── letting go ─────────────────────────────────────────────────────────────────────────────────────────
+
+  #release(option: Option, number: number | null): void {
+    const fault = number === null ? null : faultOf(number, this.#setting.faults)
+    this.#taken.push({ option, journal: this.#journal.length, fault: fault === null ? null : number, at: this.#time.now })
+    if (fault?.kind === 'crash-before' || fault?.kind === 'crash-after' || fault?.kind === 'lost-ack') this.#fault = fault.kind
+    for (const happening of option) {
+      this.#lane = happening.lane
+      this.#begun(happening)
+      const instead = fault?.kind === 'agent' ? failing(happening, fault) : undefined
+      happening.go(instead)
+      if (fault?.kind === 'duplicate' && happening.kind !== 'start') happening.go()
+    }
+  }
+
+  #begun({ kind, run, command, agent, lane, id }: Happening): void {
+    if (kind === 'start') {
+      const key = id.slice('start '.length)
+      const branch = lane.slice(run.length + 1)
+      this.#bodies.set(key, { agent: agent ?? '', lane, branch, run, held: 0, lost: false, stopped: false })
+    } else if (command !== null && 'attempt' in command) {
+      const body = this.#bodies.get(keyOf(run, command))
+      if (body !== undefined && !endsBody(command)) body.held--
+    }
+  }
+
+  // ── where it stands ────────────────────────────────────────────────────────────────────────────────────
+
+  #standing(): 'rest' | 'away' | 'over' {
+    if (this.#error !== null) return 'over'
+    if (this.#starting || this.#reviving !== null) return 'away'
+    // Nothing was committed where the process was to die: it dies here.
+    if (this.#fault !== null && this.#fault !== 'lost-ack') {
+      this.#process?.kill()
+      return 'away'
+    }
+    if (this.#broken.some(({ invariant }) => invariant === 'invariant')) return 'over'
+    for (const body of this.#bodies.values()) {
+      if (!this.#isAway(body)) continue
+      this.#away.add(body.agent)
+      if (this.#scheduler.waitedMs < this.#setting.patienceMs) return 'away'
+      body.lost = true
+    }
+    return isOver(this.#state) ? 'over' : 'rest'
+  }
+
+  #isAway(body: Body): boolean {
+    if (body.held > 0 || body.lost || this.#time.holds(body.lane)) return false
+    const state = this.#states.get(body.run)
+    if (this.#internals?.kind === 'graph' && body.run === runId && this.#internals.steps[body.agent]?.kind === 'child') return false
+    for (const record of state?.work.get(body.branch)?.records.values() ?? []) if (record.status === 'sleeping') return false
+    return true
+  }
+
+  #stuck(): void {
+    const state = this.#state
+    if (isOver(state)) return
+    const [ask] = state.asks.values()
+    if (ask !== undefined) {
+      this.#error = new TuttiError('INVALID_INPUT', `${ask.agent} asks a person, and there is nobody to answer`, {
+        hint: 'give explore({ answers: (ask) => … })',
+      })
+      return
+    }
+    const waiting = [...this.#bodies.values()].map(({ agent, branch }) => `${agent} on ${branch}`)
+    const why =
+      state.pausedAt === null
+        ? `nothing can happen any more; unfinished: ${waiting.join(', ') || 'nobody'}`
+        : 'it is paused, and nobody resumes it'
+    this.#broken.push({ invariant: 'deadlock', explain: `the run is not over: ${why}` })
+  }
+}
+
+const keyOf = (run: string, of: { readonly branch: string; readonly turn: number; readonly attempt: number }): string =>
+  `${run === runId ? '' : `${run} `}${attemptId(of.branch, of.turn, of.attempt)}`
+
+/** Whether a body that says this has come to its end. One that timed out says so and runs on. */
+function endsBody(command: Command): boolean {
+  switch (command.type) {
+    case 'turn.complete':
+    case 'turn.reject':
+    case 'turn.settle':
+    case 'step.complete':
+    case 'step.skip':
+    case 'step.each':
+      return true
+    case 'turn.fail':
+      return command.timedOut !== true
+    default:
+      return false
+  }
+}
+
+const outside = (kind: Happening['kind'], id: string, label: string, born: number): Omit<Happening, 'go'> => ({
+  id,
+  lane: kind,
+  kind,
+  agent: null,
+  label,
+  born,
+  runsCode: false,
+  run: runId,
+  command: null,
+})
+
+/** The agent's turn throws instead of coming to what it came to. */
+function failing({ kind, command }: Happening, fault: { readonly agent: string; readonly error: string }): Command | undefined {
+  if (kind !== 'end' || command === null || !('attempt' in command) || command.agent !== fault.agent) return undefined
+  const { branch, agent, turn, attempt } = command
+  const error = { code: 'AGENT_FAILED', message: fault.error, retryable: true, at: {} } as const
+  return { type: 'turn.fail', branch, agent, turn, attempt, error, retryable: true }
+}

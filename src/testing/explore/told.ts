@@ -1,0 +1,128 @@
+import type { RunResult } from '../../engine/tutti.js'
+import { painted, unpainted } from '../../inspect/theme.js'
+import { choicesOf } from './choices.js'
+import type { Explained } from './explain.js'
+import { explained } from './explain.js'
+import type { Allowance, Exploration, ExplorationData } from './exploration.js'
+import { explorationHtml } from './exploration-html.js'
+import { explorationJunit } from './exploration-junit.js'
+import { explorationSvg } from './exploration-svg.js'
+import { explorationText } from './exploration-text.js'
+import { following } from './following.js'
+import { pictureOf } from './picture.js'
+import { runResult } from './run-result.js'
+import { tokenOf } from './schedule.js'
+import type { Search } from './search.js'
+import { shrinkDivergence, shrinkViolation } from './shrink.js'
+import type { Done } from './strategy.js'
+import { swapOf } from './swap.js'
+
+export interface About {
+  readonly name: string
+  readonly seed: string
+  readonly strategy: string
+  readonly allow: readonly Allowance[]
+  readonly done: Done
+}
+
+/** What a search found: made small, explained, and in every form that somebody may want to look at. */
+export async function exploration<O>(search: Search, about: About): Promise<Exploration<O>> {
+  const divergence = await divergenceOf(search)
+  const violations = await violationsOf(search)
+  const independent = divergence === null && violations.length === 0
+  const choices = choicesOf(search.outcomes)
+  const away = [...search.away].sort()
+  const exhaustive = about.done.exhaustive && independent && away.length === 0
+  const data: ExplorationData = {
+    definition: about.name,
+    independent,
+    exhaustive,
+    schedules: search.schedules,
+    redundant: search.givenUp,
+    distinct: search.outcomes.length,
+    strategy: about.strategy,
+    seed: about.seed,
+    outcomes: search.outcomes.map(({ digest, count, first }) => ({
+      digest,
+      count,
+      schedule: tokenOf(first.played.schedule),
+      status: first.outcome.status,
+      choices: first.outcome.choices,
+    })),
+    divergence,
+    violations,
+    choices,
+    allowed: about.allow.map(({ of }) => of),
+    bounds: about.done.bounds,
+    notExplored: notExplored(search, about.done, independent, away),
+    notes: notesOf(away),
+  }
+  return result<O>(search, data)
+}
+
+function result<O>(search: Search, data: ExplorationData): Exploration<O> {
+  const { divergence } = data
+  const outcomes = search.outcomes.map(({ digest, count, first }) => ({
+    digest,
+    count,
+    schedule: tokenOf(first.played.schedule),
+    choices: first.outcome.choices,
+    result: runResult(first.outcome.report) as RunResult<O>,
+  }))
+  const told = {
+    independent: data.independent,
+    exhaustive: data.exhaustive,
+    schedules: data.schedules,
+    distinct: data.distinct,
+    outcomes,
+    ...(divergence !== null && { divergence: publicOf(divergence) }),
+    violations: data.violations.map(({ invariant, schedule, explain }) => ({ invariant, schedule, explain })),
+    choices: data.choices,
+    notExplored: data.notExplored,
+    notes: data.notes,
+    data: () => data,
+    text: (options?: { readonly color?: boolean }) => explorationText(data, options?.color === true ? painted : unpainted),
+    svg: () => explorationSvg(data),
+    html: () => explorationHtml(data),
+    junit: () => explorationJunit(data),
+  }
+  return Object.freeze(told)
+}
+
+const publicOf = ({ kind, a, b, swap, explain }: Explained): NonNullable<Exploration['divergence']> => ({ kind, a, b, swap, explain })
+
+async function divergenceOf(search: Search): Promise<ExplorationData['divergence']> {
+  if (search.divergence === null) return null
+  const small = await shrinkDivergence(search, search.divergence)
+  const swap = await swapOf(search, small)
+  const red = swap === null ? [] : [swap.first.id, swap.second.id]
+  return { ...explained(small, swap), pictures: [pictureOf(small.a, red), pictureOf(small.b, red)] }
+}
+
+async function violationsOf(search: Search): Promise<ExplorationData['violations']> {
+  const told: ExplorationData['violations'][number][] = []
+  for (const violation of search.violations) {
+    const { invariant } = violation
+    if (told.some((known) => known.invariant === invariant)) continue
+    const { schedule, explain, seen } = await shrinkViolation(search, violation)
+    const shown = seen ?? (await search.look(following(schedule)))
+    if (shown !== null) told.push({ invariant, schedule: tokenOf(schedule), explain, picture: pictureOf(shown, []) })
+  }
+  return told
+}
+
+function notExplored(search: Search, done: Done, independent: boolean, away: readonly string[]): string[] {
+  return [
+    ...(independent ? done.left : ['what comes after the first finding: the search stopped there']),
+    ...(search.setting.faults.includes('timeout') ? [] : ["timeouts while something else can happen: add the fault 'timeout'"]),
+    ...(search.setting.faults.includes('crash') ? [] : ["crashes: add the fault 'crash'"]),
+    ...(away.length > 0 ? [`what ${away.join(', ')} waited for outside of the run: its timing was left to chance`] : []),
+  ]
+}
+
+function notesOf(away: readonly string[]): string[] {
+  if (away.length === 0) return []
+  return [
+    `${away.join(', ')} waited for something that goes around the scheduler (a timer, a file, a socket): use turn.sleep, or give it as a resource of the test`,
+  ]
+}

@@ -1,0 +1,228 @@
+/** The search itself: what it prunes changes nothing, a token replays, everything it can find is found. */
+import { resource, topology } from 'tutti'
+import type { Definition } from 'tutti'
+import { explore } from 'tutti/testing'
+import { describe, expect, test } from 'vitest'
+import { commutingIn } from '../../src/testing/explore/commuting.js'
+import { exhaustive } from '../../src/testing/explore/exhaustive.js'
+import { scheduleOf, tokenOf } from '../../src/testing/explore/schedule.js'
+import { Search } from '../../src/testing/explore/search.js'
+import type { Setting } from '../../src/testing/explore/setting.js'
+
+const settingOf = (definition: () => Definition<any>): Setting => ({
+  definition: definition as () => Definition,
+  resources: () => [],
+  input: undefined,
+  models: undefined,
+  answers: () => true,
+  steering: [],
+  faults: [],
+  seed: 'test',
+  appends: false,
+  invariants: true,
+  stepsMax: 1_000,
+  patienceMs: 1_000,
+})
+
+const hub = (join: any, calls: readonly string[]) => ({
+  act: {
+    request: (turn: any) => turn.fork(calls, { join }),
+    join: (turn: any, { slots }: any) => turn.finish(slots.map((slot: any) => slot.value ?? slot.status)),
+  },
+})
+
+/** Small ones in which orders decide something, or seem to. */
+const small: Readonly<Record<string, () => Definition<any>>> = {
+  'a join of all': () =>
+    topology({
+      name: 'all',
+      flows: ['Start -> H -> End', 'H <-> A | B'],
+      agents: { H: hub('all', ['A', 'B', 'A']), A: { act: (turn) => turn.reply('a') }, B: { act: (turn) => turn.reply('b') } },
+    }),
+  'a join of any': () =>
+    topology({
+      name: 'any',
+      flows: ['Start -> H -> End', 'H <-> A | B'],
+      agents: { H: hub('any', ['A', 'B']), A: { act: (turn) => turn.reply('a') }, B: { act: (turn) => turn.reply('b') } },
+    }),
+  'a join that fails fast': () =>
+    topology({
+      name: 'fast',
+      flows: ['Start -> H -> End', 'H <-> A | B'],
+      agents: {
+        H: hub({ policy: 'all', stragglers: 'cancel', insufficient: 'resume' }, ['A', 'B']),
+        A: { act: (turn) => turn.fail('a') },
+        B: { act: (turn) => turn.reply('b') },
+      },
+    }),
+  'a meeting': () =>
+    topology({
+      name: 'meeting',
+      flows: ['Start -> H', 'H -> A | B', 'A | B -> C', 'C -> End'],
+      joins: ['C'],
+      agents: {
+        H: { act: (turn) => turn.fork(['A', 'B']) },
+        A: { act: (turn) => turn.invoke('C', 'a') },
+        B: { act: (turn) => turn.invoke('C', 'b') },
+        C: { act: (turn) => turn.finish(turn.requests.map(({ value }) => value)) },
+      },
+    }),
+  'a shared variable': () => {
+    let last = ''
+    const act = async (turn: any) => {
+      last = turn.agent
+      await turn.step('wait', () => null)
+      return turn.reply(last)
+    }
+    return topology({
+      name: 'shared',
+      flows: ['Start -> H -> End', 'H <-> A | B'],
+      agents: { H: hub('all', ['A', 'B']), A: { act }, B: { act } },
+    })
+  },
+}
+
+/** Every outcome of every order, and how many were played; a divergence is no reason to stop. */
+async function everyOutcome(definition: () => Definition<any>, prune: boolean): Promise<{ digests: string[]; schedules: number }> {
+  const search = new Search(settingOf(definition), 100_000, { bags: new Set(), observe: undefined })
+  search.stopsAtFindings = false
+  expect(await exhaustive(search, prune ? commutingIn : null)).toBe(true)
+  return { digests: search.outcomes.map(({ digest }) => digest).sort(), schedules: search.schedules }
+}
+
+describe('what is pruned changes nothing', () => {
+  for (const [name, definition] of Object.entries(small))
+    test(name, async () => {
+      const pruned = await everyOutcome(definition, true)
+      const all = await everyOutcome(definition, false)
+      expect(pruned.digests).toEqual(all.digests)
+      expect(pruned.schedules).toBeLessThanOrEqual(all.schedules)
+    })
+})
+
+test('every list of deviations is a schedule, and a token stands for it', async () => {
+  const schedule = [
+    { at: 2, kind: 'hold', which: 40 },
+    { at: 3, kind: 'take', which: 17 },
+    { at: 400, kind: 'take', which: 1 },
+  ] as const
+  expect(scheduleOf(tokenOf(schedule))).toEqual(schedule)
+  const played = await explore(small['a join of all'] as () => Definition<any>, { replay: tokenOf(schedule) })
+  expect(played.outcomes).toMatchObject([{ count: 1, result: { status: 'succeeded', output: ['a', 'b', 'a'] } }])
+  expect(() => scheduleOf('2T1.x')).toThrow(/no schedule/)
+})
+
+test('a replayed token gives the outcome that it was found with', async () => {
+  const definition = small['a shared variable'] as () => Definition<any>
+  const found = await explore(definition)
+  const [a, b] = [found.divergence?.a ?? '', found.divergence?.b ?? '']
+  const again = await explore(definition, { replay: b })
+  expect(again.outcomes[0]?.digest).toBe(found.outcomes[1]?.digest)
+  expect((await explore(definition, { replay: a })).outcomes[0]?.digest).toBe(found.outcomes[0]?.digest)
+})
+
+test('all strategies find a shared variable, and tell what they left out', async () => {
+  const definition = small['a shared variable'] as () => Definition<any>
+  for (const strategy of ['auto', 'exhaustive', 'deviations', 'pct', 'coverage', 'random'] as const) {
+    const found = await explore(definition, { strategy, schedules: 200 })
+    expect(found.independent, `${strategy}: ${found.text()}`).toBe(false)
+    expect(found.notExplored).not.toEqual([])
+  }
+})
+
+test('a budget that is too small for every order says so, and prints the bounds of its walks', async () => {
+  const checked = await explore(small['a join of all'] as () => Definition<any>, { schedules: 12, strategy: 'pct' })
+  expect(checked).toMatchObject({ independent: true, exhaustive: false, schedules: 12 })
+  expect(checked.text()).toMatch(/PCT of depth 3.*at least 1 \/ \(\d+ × \d+\^2\)/)
+  expect(checked.notExplored.join()).toContain('every order')
+})
+
+describe('choices', () => {
+  test('are labelled: one outcome for each winner, and each can win', async () => {
+    const checked = await explore(small['a join of any'] as () => Definition<any>, { schedules: 'all' })
+    expect(checked, checked.text()).toMatchObject({ independent: true, exhaustive: true, distinct: 2 })
+    const [choice] = checked.choices
+    expect(choice).toMatchObject({ at: 'r#1', agent: 'H', kind: 'join', never: [] })
+    expect(choice?.decidedBy.map(({ who }) => who).sort()).toEqual(['A', 'B'])
+    expect(checked.text()).toContain('Orders decide, and may')
+  })
+
+  test('that are allowed are not told again', async () => {
+    const { winnerOf } = await import('tutti/testing')
+    const definition = small['a join of any'] as () => Definition<any>
+    const checked = await explore(definition, { schedules: 'all', allow: [winnerOf('H')] })
+    expect(checked.text()).not.toContain('Orders decide')
+    expect(checked.choices).toHaveLength(1)
+  })
+})
+
+describe('what one schedule can show', () => {
+  const alone = (act: (turn: any) => unknown) => () =>
+    topology({ name: 'alone', flows: ['Start -> A -> End'], agents: { A: { act: act as never } } })
+
+  test('a workflow that differs from itself is not repeatable, which is no race', async () => {
+    let runs = 0
+    const leaky = topology({ name: 'leaky', flows: ['Start -> A -> End'], agents: { A: { act: (turn) => turn.finish(++runs) } } })
+    const found = await explore(leaky)
+    expect(found).toMatchObject({ independent: false, violations: [{ invariant: 'not-repeatable' }] })
+    expect(found.divergence).toBeUndefined()
+    expect(found.text()).toContain('Give explore a function that makes the definition')
+  })
+
+  test('a turn that never returns is a deadlock', async () => {
+    const found = await explore(
+      alone(() => new Promise(() => {})),
+      { schedules: 2 },
+    )
+    expect(found).toMatchObject({ independent: false, violations: [{ invariant: 'deadlock', schedule: 'first' }] })
+    expect(found.text()).toContain('unfinished: A on r')
+  })
+
+  test('a loser that goes on after it was told to stop is a ghost', async () => {
+    const ledger = resource<{ book(what: string): void }>('ledger')
+    const definition = () =>
+      topology({
+        name: 'ghost',
+        flows: ['Start -> H -> End', 'H <-> A | B'],
+        agents: {
+          H: hub('any', ['A', 'B']),
+          A: { act: (turn) => turn.reply('a') },
+          B: {
+            act: async (turn) => {
+              const book = turn.use(ledger)
+              await turn.step('think', () => null).catch(() => null)
+              book.book('a hotel')
+              return turn.reply('b')
+            },
+          },
+        },
+      })
+    const found = await explore(definition, { resources: () => [ledger.of({ book: () => {} })] })
+    expect(found.violations).toMatchObject([{ invariant: 'ghost' }])
+    expect(found.violations[0]?.explain).toContain('B on r.1 called ledger.book("a hotel")')
+  })
+
+  test('a timer of its own goes around the scheduler: that is told, and nothing is called exhaustive', async () => {
+    const checked = await explore(
+      alone(async (turn) => {
+        await new Promise((resolve) => setTimeout(resolve, 5))
+        return turn.finish('late')
+      }),
+      { schedules: 'all' },
+    )
+    expect(checked).toMatchObject({ independent: true, exhaustive: false })
+    expect(checked.notes.join()).toContain('A waited for something that goes around the scheduler')
+  })
+
+  test('a run that asks, with nobody to answer, is refused with a hint', async () => {
+    const asking = () =>
+      topology({
+        name: 'asking',
+        flows: ['Start -> A -> End', 'A -> User'],
+        agents: { A: { act: { request: (turn) => turn.ask('may I?'), answer: (turn, value) => turn.finish(value) } } },
+      })
+    await expect(explore(asking)).rejects.toMatchObject({ code: 'INVALID_INPUT', hint: expect.stringContaining('answers') })
+    const checked = await explore(asking, { answers: () => 'yes', schedules: 'all' })
+    expect(checked.outcomes).toMatchObject([{ result: { output: 'yes' } }])
+  })
+})
