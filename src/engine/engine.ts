@@ -4,6 +4,7 @@ import type { Provided } from '../define/resource.js'
 import { provisionOf } from '../define/resource.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { Command } from '../kernel/command.js'
+import { entryOf } from '../kernel/fold-undo.js'
 import type { Event } from '../kernel/event.js'
 import { evolve } from '../kernel/evolve.js'
 import { attemptId } from '../kernel/ids.js'
@@ -20,7 +21,7 @@ import { Loop } from './loop.js'
 import type { Outcome, RunEntry } from './run-entry.js'
 import { newEntry } from './run-entry.js'
 import { disposeResources, runResources } from './run-resources.js'
-import type { Seam } from './seam.js'
+import type { Borrower, Held, Seam } from './seam.js'
 import { laterOf } from './seam.js'
 import type { Executable, Put, RunRow, Store } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
@@ -240,6 +241,7 @@ export class Engine {
   #undo(entry: RunEntry, undo: UndoAttempt): void {
     const { definition } = entry
     if (definition === null || this.#closed || entry.undos.has(undo.of)) return
+    const { branch, agent } = entryOf(entry.state, undo.of)
     const execution = new UndoExecution(
       {
         clock: this.options.clock,
@@ -250,6 +252,7 @@ export class Engine {
         graceMs: this.options.graceMs,
         resources: () => (entry.resources ??= runResources(this.options.resources, entry.state)),
         emit: (branch, agent, data) => this.#emit(entry, branch, agent, data),
+        lend: (name, value) => this.#lend(entry, name, value, { branch, agent, id: `undo ${undo.of}/${undo.attempt}` }),
         undoChild: (run, signal) => this.#undoChild(entry, run, signal),
       },
       entry.state,
@@ -263,8 +266,15 @@ export class Engine {
         if (isOver(entry.state)) this.#forget(entry)
         else if (!this.#closed) this.#keepOrLetGo(entry)
       })
-    if (execution.waits) return run(() => {})
-    execution.unwait = this.#gate.enter('an undo', () => run(() => this.#gate.leave('an undo')))
+    const held: Held = { type: 'undo', run: entry.id, undo, branch, agent }
+    if (execution.waits) return this.#begin(held, execution, run, () => {})
+    const leave = (): void => this.#gate.leave('an undo')
+    let entered = false
+    const unwait = this.#gate.enter('an undo', () => {
+      entered = true
+      this.#begin(held, execution, run, leave)
+    })
+    if (!entered) execution.unwait = unwait
   }
 
   async #undoChild(entry: RunEntry, child: string, signal: AbortSignal): Promise<void> {
@@ -293,7 +303,7 @@ export class Engine {
         mayStart: () => this.#stillOwns(entry),
         resources: () => (entry.resources ??= runResources(this.options.resources, entry.state)),
         later: laterOf(this.options.seam),
-        lend: (name, value) => this.options.seam?.lend(name, value, { run: entry.id, attempt }) ?? value,
+        lend: (name, value) => this.#lend(entry, name, value, { ...attempt, id }),
         emit: (branch, agent, data) => this.#emit(entry, branch, agent, data),
         keepAskSchema: (branch, schema) => {
           if (schema === undefined) entry.askSchemas.delete(branch)
@@ -317,18 +327,23 @@ export class Engine {
     const waits = definition.kind === 'graph' && definition.steps[attempt.agent]?.kind === 'child'
     // What is said of an agent's concurrency is not said of a step that happens to have its name.
     const lane = definition.kind === 'graph' ? 'a step' : attempt.agent
-    if (waits) return this.#begin(entry, execution, run, () => {})
+    const held: Held = { type: 'start', run: entry.id, attempt }
+    if (waits) return this.#begin(held, execution, run, () => {})
     const leave = (): void => this.#gate.leave(lane)
     let entered = false
     const unwait = this.#gate.enter(lane, () => {
       entered = true
-      this.#begin(entry, execution, run, leave)
+      this.#begin(held, execution, run, leave)
     })
     if (!entered) execution.unwait = unwait
   }
 
+  #lend(entry: RunEntry, name: string, value: unknown, { branch, agent, id }: Omit<Borrower, 'run'>): unknown {
+    return this.options.seam?.lend(name, value, { run: entry.id, branch, agent, id }) ?? value
+  }
+
   /** Starts a body that has its room. While a harness holds it, it can be taken back as if it still waited for that. */
-  #begin(entry: RunEntry, execution: Execution, run: (leave: () => void) => void, leave: () => void): void {
+  #begin(held: Held, execution: Execution | UndoExecution, run: (leave: () => void) => void, leave: () => void): void {
     const { seam } = this.options
     if (seam === undefined) return run(leave)
     let taken = false
@@ -336,7 +351,7 @@ export class Engine {
       if (!taken) leave()
       taken = true
     }
-    seam.hold({ type: 'start', run: entry.id, attempt: execution.attempt }, () => {
+    seam.hold(held, () => {
       if (!taken) run(leave)
       taken = true
     })

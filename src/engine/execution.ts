@@ -272,7 +272,7 @@ export class Execution {
   }
 
   #use<T>(resource: Resource<T>): T {
-    return useOf(this.#resources, resource)
+    return this.#port.lend(resource.name, useOf(this.#resources, resource)) as T
   }
 
   #work(): WorkParts {

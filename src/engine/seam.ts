@@ -1,13 +1,24 @@
 import type { Command } from '../kernel/command.js'
 import type { Event } from '../kernel/event.js'
 import type { Attempt, State } from '../kernel/state.js'
+import type { UndoAttempt } from '../kernel/undo-state.js'
 
 /** Something that an engine is about to do. */
 export type Held =
   /** The body of a turn is to be executed. */
   | { readonly type: 'start'; readonly run: string; readonly attempt: Attempt }
+  /** What undoes something is to be executed. */
+  | { readonly type: 'undo'; readonly run: string; readonly undo: UndoAttempt; readonly branch: string; readonly agent: string }
   /** An execution or a timer has something to say: it is decided when it is let go. */
   | { readonly type: 'command'; readonly run: string; readonly command: Command }
+
+/** Who is given a resource: an attempt at a turn, or at an undo. */
+export interface Borrower {
+  readonly run: string
+  readonly branch: string
+  readonly agent: string
+  readonly id: string
+}
 
 /**
  * Where a harness takes hold of an engine, to choose the order of what it does. An engine that is given none waits for nobody.
@@ -21,8 +32,8 @@ export interface Seam {
   later(task: () => void, afterMs?: number): void
   /** What the keys and the random numbers of a run derive from. */
   nonce(run: string): string
-  /** A resource, as it is handed to a turn. */
-  lend(name: string, value: unknown, to: { readonly run: string; readonly attempt: Attempt }): unknown
+  /** A resource, as it is handed to somebody. */
+  lend(name: string, value: unknown, to: Borrower): unknown
   /** Something of a run is durable. */
   committed(run: string, events: readonly Event[], state: State): void
 }

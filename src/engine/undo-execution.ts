@@ -24,6 +24,8 @@ export interface UndoPort {
   submit(command: Command): Promise<{ readonly refusal?: Refusal | undefined }>
   mayStart(): Promise<boolean>
   resources(): Promise<ReadonlyMap<string, unknown>>
+  /** A resource as this undo is given it. */
+  lend(name: string, value: unknown): unknown
   emit(branch: string, agent: string, data: unknown): void
   /** Undoes what a child run has done, in a run of its own. */
   undoChild(run: string, signal: AbortSignal): Promise<void>
@@ -119,7 +121,7 @@ export class UndoExecution {
       signal,
       idempotencyKey: `${nonce}/${id}/${key}/undo`,
       attempt: this.#undo.attempt,
-      use: <T>(resource: Resource<T>): T => useOf(resources, resource),
+      use: <T>(resource: Resource<T>): T => this.#port.lend(resource.name, useOf(resources, resource)) as T,
       emit: (data: unknown): void => {
         const json = toJson(data)
         if ('problem' in json) throw new TypeError(`emit takes JSON; at ${json.path}: ${json.problem}`)

@@ -1,4 +1,4 @@
-import type { Attempt } from '../../kernel/state.js'
+import type { Borrower } from '../../engine/seam.js'
 
 /** A call that may change something outside of the run. */
 export interface Effect {
@@ -22,21 +22,20 @@ export class Effects {
   readonly log: Effect[] = []
   readonly #lent = new Map<string, unknown>()
 
-  lend(name: string, value: unknown, to: { readonly run: string; readonly attempt: Attempt }, isLate: () => boolean): unknown {
-    if (typeof value === 'function') return this.#watched(name, '', value as Callable, undefined, to.attempt, isLate)
+  lend(name: string, value: unknown, to: Borrower, isLate: () => boolean): unknown {
+    if (typeof value === 'function') return this.#watched(name, '', value as Callable, undefined, to, isLate)
     if (typeof value !== 'object' || value === null) return value
-    const { branch, turn, attempt } = to.attempt
-    const key = `${name} ${to.run} ${branch}/${turn}/${attempt}`
+    const key = `${name} ${to.run} ${to.id}`
     const known = this.#lent.get(key)
     if (known !== undefined) return known
     const made = new Proxy(value, {
       get: (target, property) => {
         const found: unknown = Reflect.get(target, property, target)
         if (typeof found !== 'function' || typeof property === 'symbol' || property === 'constructor') return found
-        return this.#watched(name, property, found as Callable, target, to.attempt, isLate)
+        return this.#watched(name, property, found as Callable, target, to, isLate)
       },
       set: (target, property, next) => {
-        this.#note(name, `${String(property)} =`, [next], to.attempt, isLate())
+        this.#note(name, `${String(property)} =`, [next], to, isLate())
         return Reflect.set(target, property, next, target)
       },
     })
@@ -44,14 +43,14 @@ export class Effects {
     return made
   }
 
-  #watched(name: string, method: string, found: Callable, self: unknown, of: Attempt, isLate: () => boolean): Callable {
+  #watched(name: string, method: string, found: Callable, self: unknown, of: Borrower, isLate: () => boolean): Callable {
     return (...args) => {
       this.#note(name, method, args, of, isLate())
       return Reflect.apply(found, self, args)
     }
   }
 
-  #note(resource: string, method: string, args: readonly unknown[], { agent, branch }: Attempt, late: boolean): void {
+  #note(resource: string, method: string, args: readonly unknown[], { agent, branch }: Borrower, late: boolean): void {
     if (reads.test(method) && !late) return
     const [first] = args
     const about = typeof first === 'string' || typeof first === 'number' ? `${method} ${String(first).slice(0, longest)}` : null

@@ -24,11 +24,17 @@ export function heldOf(what: Held, born: number, go: (instead?: Command) => void
       go,
     }
   }
+  if (what.type === 'undo') {
+    const { undo, agent } = what
+    const id = `start ${prefix}undo ${undo.of}/${undo.attempt}`
+    const label = `${agent} begins to undo ${undo.of}`
+    return { id, lane: `${run} undo ${undo.of}`, kind: 'start', agent, label, born, runsCode: true, run, command: null, go }
+  }
   const { command } = what
   const told = toldOf(command)
-  const speaker = 'attempt' in command ? command : null
+  const speaker = 'branch' in command ? command : null
   const id = `${command.type} ${prefix}${speaker === null ? told.of : attemptId(speaker.branch, speaker.turn, speaker.attempt)}${'key' in command ? ` ${command.key}` : ''}`
-  const lane = `${run} ${speaker?.branch ?? branchOfTimer(told.of)}`
+  const lane = 'of' in command ? `${run} undo ${command.of}` : `${run} ${speaker?.branch ?? branchOfTimer(told.of)}`
   const label = speaker === null ? told.label : `${speaker.agent} on ${speaker.branch} ${told.label}`
   return { id, lane, kind: told.kind, agent: speaker?.agent ?? null, label, born, runsCode: told.runsCode, run, command, go }
 }
@@ -67,6 +73,10 @@ function toldOf(command: Command): Told {
       return { kind: 'activity', label: `fails at '${command.name}'`, runsCode: true, of: '' }
     case 'sleep.start':
       return { kind: 'activity', label: 'falls asleep', runsCode: false, of: '' }
+    case 'undo.complete':
+      return { kind: 'end', label: `${command.of} is undone`, runsCode: false, of: `${command.of}/${command.attempt}` }
+    case 'undo.fail':
+      return { kind: 'end', label: `${command.of} could not be undone`, runsCode: false, of: `${command.of}/${command.attempt}` }
     case 'timer.fire':
       return { kind: 'timer', label: `the timer ${command.timer} rings`, runsCode: true, of: command.timer }
     default:

@@ -3,14 +3,14 @@ import { internalsOf } from '../../define/definition.js'
 import { TuttiError } from '../../define/tutti-error.js'
 import { runHandle } from '../../engine/run-handle.js'
 import { askView } from '../../engine/run-view.js'
-import type { Held, Seam } from '../../engine/seam.js'
+import type { Borrower, Held, Seam } from '../../engine/seam.js'
 import { startRun } from '../../engine/start.js'
 import type { Store } from '../../engine/store.js'
 import type { LogEntry } from '../../engine/tutti.js'
 import type { Command } from '../../kernel/command.js'
 import type { Event } from '../../kernel/event.js'
 import { attemptId } from '../../kernel/ids.js'
-import type { Attempt, State } from '../../kernel/state.js'
+import type { State } from '../../kernel/state.js'
 import { isOver, newState } from '../../kernel/state.js'
 import { memoryStore } from '../../stores/memory.js'
 import type { Effect } from './effects.js'
@@ -223,8 +223,8 @@ class Stage {
 
   /** What a body has to say shows how far it is. */
   #note(run: string, command: Command): void {
-    if (!('attempt' in command)) return
-    const key = keyOf(run, command)
+    const key = bodyOf(run, command)
+    if (key === null) return
     const body = this.#bodies.get(key)
     const fenced = command.type === 'turn.settle' && command.how === 'fenced'
     if (fenced) this.#ghost(`${command.agent} on ${command.branch} went on after it had been told to stop, and was fenced off`)
@@ -240,8 +240,8 @@ class Stage {
     if (!this.#broken.some((known) => known.explain === explain)) this.#broken.push({ invariant: 'ghost', explain })
   }
 
-  #lend(name: string, value: unknown, to: { readonly run: string; readonly attempt: Attempt }): unknown {
-    const key = keyOf(to.run, to.attempt)
+  #lend(name: string, value: unknown, to: Borrower): unknown {
+    const key = `${prefixOf(to.run)}${to.id}`
     return this.#effects.lend(name, value, to, () => {
       const body = this.#bodies.get(key)
       return body === undefined || body.stopped
@@ -338,8 +338,8 @@ class Stage {
       const key = id.slice('start '.length)
       const branch = lane.slice(run.length + 1)
       this.#bodies.set(key, { agent: agent ?? '', lane, branch, run, held: 0, lost: false, stopped: false })
-    } else if (command !== null && 'attempt' in command) {
-      const body = this.#bodies.get(keyOf(run, command))
+    } else if (command !== null) {
+      const body = this.#bodies.get(bodyOf(run, command) ?? '')
       if (body !== undefined && !endsBody(command)) body.held--
     }
   }
@@ -367,7 +367,8 @@ class Stage {
   #isAway(body: Body): boolean {
     if (body.held > 0 || body.lost || this.#time.holds(body.lane)) return false
     const state = this.#states.get(body.run)
-    if (this.#internals?.kind === 'graph' && body.run === runId && this.#internals.steps[body.agent]?.kind === 'child') return false
+    // A step that runs a definition, and an undo of one, wait for a run of their own.
+    for (const [run, other] of this.#states) if (run.startsWith(`${body.run}:`) && !isOver(other)) return false
     for (const record of state?.work.get(body.branch)?.records.values() ?? []) if (record.status === 'sleeping') return false
     return true
   }
@@ -391,8 +392,16 @@ class Stage {
   }
 }
 
+const prefixOf = (run: string): string => (run === runId ? '' : `${run} `)
+
 const keyOf = (run: string, of: { readonly branch: string; readonly turn: number; readonly attempt: number }): string =>
-  `${run === runId ? '' : `${run} `}${attemptId(of.branch, of.turn, of.attempt)}`
+  `${prefixOf(run)}${attemptId(of.branch, of.turn, of.attempt)}`
+
+/** The body that says this, if one does. */
+function bodyOf(run: string, command: Command): string | null {
+  if ('branch' in command) return keyOf(run, command)
+  return 'of' in command ? `${prefixOf(run)}undo ${command.of}/${command.attempt}` : null
+}
 
 /** Whether a body that says this has come to its end. One that timed out says so and runs on. */
 function endsBody(command: Command): boolean {
@@ -403,6 +412,8 @@ function endsBody(command: Command): boolean {
     case 'step.complete':
     case 'step.skip':
     case 'step.each':
+    case 'undo.complete':
+    case 'undo.fail':
       return true
     case 'turn.fail':
       return command.timedOut !== true
@@ -425,7 +436,7 @@ const outside = (kind: Happening['kind'], id: string, label: string, born: numbe
 
 /** The agent's turn throws instead of coming to what it came to. */
 function failing({ kind, command }: Happening, fault: { readonly agent: string; readonly error: string }): Command | undefined {
-  if (kind !== 'end' || command === null || !('attempt' in command) || command.agent !== fault.agent) return undefined
+  if (kind !== 'end' || command === null || !('branch' in command) || command.agent !== fault.agent) return undefined
   const { branch, agent, turn, attempt } = command
   const error = { code: 'AGENT_FAILED', message: fault.error, retryable: true, at: {} } as const
   return { type: 'turn.fail', branch, agent, turn, attempt, error, retryable: true }
