@@ -40,7 +40,7 @@ function told(event: JournalEvent): string | undefined {
     case 'turn.rejected':
       return `${event.agent.padEnd(14)}is refused: ${event.problem}`
     case 'turn.failed':
-      return `${event.agent.padEnd(14)}fails: ${event.error.message}${event.retryAt === undefined ? '' : ' (and tries again)'}`
+      return `${event.agent.padEnd(14)}fails: ${event.error.message}${event.final ? '' : ' (and tries again)'}`
     case 'barrier.fired':
       return event.barrier === '#'
         ? undefined

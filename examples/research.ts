@@ -8,10 +8,10 @@ const Finding = z.object({ question: z.string(), claim: z.string() })
 const Article = z.object({ title: z.string(), body: z.string() })
 
 /** Where researchers look things up. In your project this is a search engine; here it is a shelf of books. */
-interface Library {
+export interface Library {
   lookUp(question: string, signal: AbortSignal): Promise<string>
 }
-const library: Resource<Library> = resource<Library>('library')
+export const library: Resource<Library> = resource<Library>('library')
 
 const research = topology({
   name: 'research',
@@ -24,7 +24,7 @@ const research = topology({
     Researcher: {
       input: z.string(),
       output: Finding,
-      retry: { attempts: 2, backoffMs: 30 },
+      retry: { attempts: 2, backoffMs: 0 },
       act: async (turn) => {
         // Recorded once: after a crash the answer is taken from the journal, not looked up again.
         const claim = await turn.step('look it up', ({ use, signal }) => use(library).lookUp(turn.request, signal))
@@ -34,8 +34,9 @@ const research = topology({
     Writer: {
       input: z.object({ topic: z.string(), findings: z.array(Finding), note: z.string() }),
       output: Article,
-      act: (turn) => {
+      act: async (turn) => {
         const { topic, findings, note } = turn.request
+        await turn.sleep(250) // durable: it thinks on after a restart, for what was left
         return turn.reply({ title: `On ${topic}${note === '' ? '' : `: ${note}`}`, body: findings.map(({ claim }) => claim).join(' ') })
       },
     },

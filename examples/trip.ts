@@ -13,12 +13,12 @@ interface Booking {
 }
 
 /** The travel agency. Each call takes a key, so that one that is repeated after a crash is not a second booking. */
-interface Desk {
+export interface Desk {
   book(kind: string, trip: Trip, key: string): Promise<Booking>
   cancel(ref: string, key: string): Promise<void>
   charge(cents: number, key: string): Promise<string>
 }
-const desk: Resource<Desk> = resource<Desk>('desk')
+export const desk: Resource<Desk> = resource<Desk>('desk')
 
 const book = (kind: string) => ({
   run: ({ input, use, idempotencyKey }: StepContext<Trip, {}>) => use(desk).book(kind, input, idempotencyKey),

@@ -131,7 +131,7 @@ function ticksOf({ totalMs, shownMs, since, breaks, apart }: TickRequest): { x: 
   for (const [index, start] of starts.entries()) {
     const end = breaks[index]?.fromMs ?? totalMs
     for (let ms = index === 0 ? 0 : step; start + ms <= end; ms += step) {
-      const x = since(start + ms)
+      const x = start + ms === 0 ? 0 : since(start + ms)
       if (ticks.length > 0 && x - (ticks.at(-1)?.x ?? 0) < apart) continue
       ticks.push({ x, text: index === 0 ? (ms === 0 ? '0' : durationText(ms)) : `+${durationText(ms)}` })
     }

@@ -274,7 +274,8 @@ function turnFailed(lane: GrowingLane, event: Of<'turn.failed'>): void {
   const text = failureText(event.error)
   turnEnded(lane, event, 'failed', text)
   if (event.final) lane.cause = text
-  else begin(lane, 'backoff', momentOf(event), { agent: event.agent, text: `waits before attempt ${event.attempt + 1}` })
+  else if (event.retryAt !== undefined)
+    begin(lane, 'backoff', momentOf(event), { agent: event.agent, text: `waits before attempt ${event.attempt + 1}` })
 }
 
 function stepSettled(lane: GrowingLane, event: Of<'step.completed' | 'step.skipped'>): void {
