@@ -71,9 +71,14 @@ test('code that throws, that prints something else, or that does not compile is 
   expect(await compiled([wrong])).toMatch(/sample-md-99\.ts.*TS2561/)
 })
 
+test('every page of the guide is in the index', () => {
+  const index = readFileSync(join(root, 'docs/README.md'), 'utf8')
+  expect(pages().filter((page) => page !== 'README.md' && !index.includes(`](${page.replace('docs/', '')})`))).toEqual([])
+})
+
 test('no page names a file that is not there', () => {
   const errors = readdirSync(join(root, 'docs/errors')).map((name) => `docs/errors/${name}`)
-  const dead = [...pages(), ...errors, 'CONTRIBUTING.md', 'CHANGELOG.md'].flatMap((page) =>
+  const dead = [...pages(), ...errors, 'CONTRIBUTING.md', 'CHANGELOG.md', 'docs/README.md'].flatMap((page) =>
     [...readFileSync(join(root, page), 'utf8').matchAll(/\]\((?!https?:)([^)#]+)/g)]
       .filter(([, to = '']) => !existsSync(join(root, dirname(page), to)))
       .map(([, to]) => `${page}: ${to}`),
