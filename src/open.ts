@@ -14,7 +14,6 @@ import { openStore, storePlace } from './stores/open-store.js'
 
 /** Opens an engine over a store. */
 export async function open(options: OpenOptions = {}): Promise<Tutti> {
-  if (options.models !== undefined) throw new TuttiError('INVALID_INPUT', '`models` is not available in this version: agents are code')
   const { store, own } = await storeOf(options.store, options.durability ?? 'process')
   const worker = await store.join({ nonce: crypto.randomUUID() })
   const engine = new Engine({
@@ -26,6 +25,7 @@ export async function open(options: OpenOptions = {}): Promise<Tutti> {
     concurrency: options.concurrency ?? Number.POSITIVE_INFINITY,
     definitions: options.definitions ?? [],
     resources: options.resources ?? [],
+    models: options.models,
     invariants: options.invariants ?? process.env['TUTTI_INVARIANTS'] === 'on',
     onLog: options.onLog ?? (() => {}),
   })

@@ -4,7 +4,9 @@ import type { Problem } from '../kernel/problem.js'
 import type { AgentShape } from '../kernel/shape.js'
 import type { ActFn, AgentSpec, Handlers, Options } from './agent.js'
 import {
+  aFlag,
   aFunction,
+  aList,
   aRecord,
   aSchema,
   aText,
@@ -21,7 +23,7 @@ import {
 } from './option-check.js'
 import { type Retry, retryShape } from './retry.js'
 import type { Schema } from './schema.js'
-import { toolDefinitionOf } from './tool.js'
+import { toolDefinitionOf, toolNameProblem } from './tool.js'
 import { toolboxDefinitionOf } from './toolbox.js'
 
 /** An agent's code and what the engine needs to execute its turns. */
@@ -54,6 +56,7 @@ const specKinds: Readonly<Record<string, Kind>> = {
   model: either(aText, aRecord),
   instructions: either({ is: (value) => typeof value === 'string', words: 'a string' }, aFunction),
   tools: aRecord,
+  guardrails: aList,
   memory: oneOf('turn', 'run', 'session'),
   retry: aRecord,
   timeoutMs: someMs,
@@ -82,6 +85,8 @@ export function checkAgent(name: string, spec: AgentSpec): CheckedAgent {
     ...retryProblems(spec['retry'], `${where}.retry`),
     ...breakerProblems(spec['breaker'], `${where}.breaker`),
     ...toolProblems(spec['tools'], `${where}.tools`),
+    ...guardrailProblems(spec['guardrails'], `${where}.guardrails`),
+    ...modelOnlyProblems(spec, where),
     ...handlerProblems(spec['act'], `${where}.act`),
   ]
   const { act, input, output, answer, ...rest } = spec as Options & {
@@ -107,6 +112,7 @@ export function checkAgent(name: string, spec: AgentSpec): CheckedAgent {
     timeoutMs: rest.timeoutMs ?? null,
     ...(rest.compensate !== undefined && { compensates: true }),
     ...(Object.values(rest.tools ?? {}).some((tool) => toolDefinitionOf(tool)?.compensate !== undefined) && { toolsCompensate: true }),
+    ...remembersOf(code.act, rest.memory),
   }
   return { code: Object.freeze(code), shape, problems }
 }
@@ -132,12 +138,35 @@ function breakerProblems(breaker: unknown, where: string): Problem[] {
 
 function toolProblems(tools: unknown, where: string): Problem[] {
   if (!aRecord.is(tools)) return []
-  return Object.entries(tools as AgentSpec)
-    .filter(([, tool]) => toolDefinitionOf(tool) === undefined && toolboxDefinitionOf(tool) === undefined)
-    .map(([name, tool]) => ({
+  return Object.entries(tools as AgentSpec).flatMap(([name, tool]) => {
+    const isTool = toolDefinitionOf(tool) !== undefined || toolboxDefinitionOf(tool) !== undefined
+    const made = isTool ? null : `make it with tool({ description, input, run }) or mcp({ command }); this is ${shown(tool)}`
+    const message = made ?? toolNameProblem(name)
+    return message === null ? [] : [{ code: 'BAD_OPTION', where: `${where}.${name}`, message }]
+  })
+}
+
+const guardrailKinds: Readonly<Record<string, Kind>> = { name: aText, before: aFunction, after: aFunction, parallel: aFlag }
+
+function guardrailProblems(guardrails: unknown, where: string): Problem[] {
+  if (!Array.isArray(guardrails)) return []
+  return guardrails.flatMap((guardrail: unknown, index) => {
+    const at = `${where}[${index}]`
+    if (aRecord.is(guardrail) && (guardrail as AgentSpec)['name'] !== undefined)
+      return optionProblems(guardrail as AgentSpec, guardrailKinds, at)
+    return [{ code: 'BAD_OPTION', where: at, message: `a guardrail is { name, before, after }, not ${shown(guardrail)}` }]
+  })
+}
+
+/** What code would ignore is refused. */
+function modelOnlyProblems(spec: AgentSpec, where: string): Problem[] {
+  if (spec['act'] === undefined) return []
+  return ['tools', 'guardrails']
+    .filter((option) => spec[option] !== undefined)
+    .map((option) => ({
       code: 'BAD_OPTION',
-      where: `${where}.${name}`,
-      message: `make it with tool({ description, input, run }) or mcp({ command }); this is ${shown(tool)}`,
+      where: `${where}.${option}`,
+      message: `${option} are for agents that are models: leave \`act\` out, or use turn.step in the code`,
     }))
 }
 
@@ -164,6 +193,12 @@ function takesOf(act: ActFn | Handlers | null): readonly MessageKind[] {
   return messages.filter((kind) => kind === 'request' || act[kind] !== undefined)
 }
 
+/** A model always remembers its own turn; code only what it is said to. */
+function remembersOf(act: ActFn | Handlers | null, memory: Options['memory']): Pick<AgentShape, 'remembers'> {
+  if (memory !== undefined) return { remembers: memory }
+  return act === null ? { remembers: 'turn' } : {}
+}
+
 /** A copy that later changes don't reach, and whose functions still find what they call `this`. */
 function boundHandlers(act: Handlers): Handlers {
   const bound: Record<string, unknown> = {}
@@ -178,6 +213,7 @@ function frozenOptions(options: Options): Readonly<Options> {
   const copy: Options = { ...options }
   if (copy.retry !== undefined) copy.retry = Object.freeze({ ...copy.retry })
   if (copy.tools !== undefined) copy.tools = Object.freeze({ ...copy.tools })
+  if (copy.guardrails !== undefined) copy.guardrails = Object.freeze(copy.guardrails.map((guardrail) => Object.freeze({ ...guardrail })))
   if (copy.breaker !== undefined) copy.breaker = Object.freeze({ ...copy.breaker })
   return Object.freeze(copy)
 }

@@ -1,5 +1,6 @@
 import type { Action } from '../kernel/action.js'
 import type { Edges, Targets } from './edges.js'
+import type { Guardrail } from './guardrail.js'
 import type { LanguageModel } from './language-model.js'
 import type { Maybe } from './maybe.js'
 import type { Retry } from './retry.js'
@@ -43,6 +44,9 @@ export interface Options {
   model?: LanguageModel | string
   instructions?: string | ((turn: Turn) => Maybe<string>)
   tools?: Record<string, Tool<any, any> | Toolbox>
+  /** Look at what goes to the model and at what comes back, in this order. */
+  guardrails?: readonly Guardrail[]
+  /** With every request anew, as long as the branch goes on, or with what was said in the session before too. */
   memory?: 'turn' | 'run' | 'session'
   retry?: Retry
   /** Per attempt. */

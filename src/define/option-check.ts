@@ -17,6 +17,7 @@ export const aRecord: Kind = { is: isRecord, words: 'an object' }
 export const aBoolean: Kind = { is: (value) => typeof value === 'boolean', words: 'true or false' }
 export const aText: Kind = { is: isText, words: 'a string that is not empty' }
 export const aList: Kind = { is: Array.isArray, words: 'a list' }
+export const aFlag: Kind = { is: (value) => typeof value === 'boolean', words: 'true or false' }
 export const texts: Kind = { is: (value) => Array.isArray(value) && value.every(isText), words: 'a list of strings' }
 export const atLeastOne: Kind = { is: (value) => isWhole(value, 1), words: 'a whole number of at least 1' }
 export const atLeastZero: Kind = { is: (value) => isWhole(value, 0), words: 'a whole number of at least 0' }

@@ -15,8 +15,27 @@ export interface ToolDefinition<I, O> {
   input: Schema<any, I>
   run: (input: I, ctx: ActivityContext) => Maybe<O>
   idempotent?: boolean
+  /** Of one call. */
+  timeoutMs?: number
   needsApproval?: boolean | ((input: I) => Maybe<boolean>)
   compensate?: (done: Done<O> & { input: I }) => unknown
+}
+
+/** The tools by which a model acts in its topology: no tool of an agent has such a name. */
+export const actionTools: Readonly<{ invoke: 'invoke_agent'; finish: 'finish'; ask: 'ask_user' }> = Object.freeze({
+  invoke: 'invoke_agent',
+  finish: 'finish',
+  ask: 'ask_user',
+})
+
+/** What all providers take as the name of a tool. */
+const toolName = /^[A-Za-z0-9_-]{1,64}$/
+
+/** Why a tool can't be called like this; null if it can. */
+export function toolNameProblem(name: string): string | null {
+  if (!toolName.test(name)) return `the name of a tool matches ${toolName.source}`
+  const taken = Object.values<string>(actionTools)
+  return taken.includes(name) ? `${taken.join(', ')} are the tools by which a model acts: call it something else` : null
 }
 
 const key: unique symbol = Symbol.for('tutti.tool')

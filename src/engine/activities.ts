@@ -1,12 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Maybe } from '../define/maybe.js'
 import { TuttiError } from '../define/tutti-error.js'
-import type { ActivityContext, StepOptions } from '../define/work.js'
+import type { ActivityContext } from '../define/work.js'
 import type { ActivitySpeaker, Command, Refusal, Speaker } from '../kernel/command.js'
 import type { Failure } from '../kernel/failure.js'
 import { toJson } from '../kernel/json.js'
 import { backoffMs } from '../kernel/retry.js'
 import type { ActivityRecord, TurnWork } from '../kernel/state.js'
+import type { ActivityOptions } from '../models/activity-port.js'
 import { CodedFailure, failureOf, tooLarge } from '../define/failure-of.js'
 import type { Seam } from './seam.js'
 import type { Clock } from './tutti.js'
@@ -99,7 +100,7 @@ export class Activities {
     return this.#delivered
   }
 
-  step(name: string, run: (ctx: ActivityContext) => Maybe<unknown>, options: StepOptions = {}): Promise<unknown> {
+  step(name: string, run: (ctx: ActivityContext) => Maybe<unknown>, options: ActivityOptions = {}): Promise<unknown> {
     if (insideStep.getStore() === this)
       throw new TuttiError('NESTED_STEP', `the step '${name}' is called inside another step`, {
         hint: 'call it from the turn itself, before or after the other',
@@ -254,7 +255,7 @@ export class Activities {
     return refusal === undefined
   }
 
-  #execute(key: string, name: string, run: (ctx: ActivityContext) => Maybe<unknown>, options: StepOptions): void {
+  #execute(key: string, name: string, run: (ctx: ActivityContext) => Maybe<unknown>, options: ActivityOptions): void {
     const speaker = this.#speakerOf(key)
     const work = this.#outcome(speaker, name, run, options).then(async (command) => {
       if (command !== null && this.#aborted === null) await this.#record(command)
@@ -269,31 +270,41 @@ export class Activities {
     speaker: ActivitySpeaker,
     name: string,
     run: (ctx: ActivityContext) => Maybe<unknown>,
-    options: StepOptions,
+    options: ActivityOptions,
   ): Promise<Command | null> {
     const earlier = this.#reusable(speaker, options)
-    if (earlier?.status === 'completed')
-      return { type: 'activity.complete', ...speaker, ...(earlier.value !== undefined && { value: earlier.value }) }
+    if (earlier?.status === 'completed') return givenBack(speaker, earlier)
     if (!(await this.#port.mayStart())) return null
-    const started = this.#known.get(speaker.key)?.status === 'started' || this.#earlier.get(speaker.key)?.status === 'started'
-    if (started) return { type: 'activity.fail', ...speaker, error: unknownOutcome(name) }
-    if (options.idempotent === false && !(await this.#record({ type: 'activity.start', ...speaker }))) return null
+    const start = await this.#start(speaker, options)
+    if (start === 'unknown') return { type: 'activity.fail', ...speaker, error: unknownOutcome(name) }
+    if (start === 'refused') return null
     const retry = { attempts: 1, backoffMs: 0, factor: 2, maxBackoffMs: 30_000, ...options.retry }
     for (let attempt = 1; ; attempt++) {
       // It may have been aborted while its start was recorded, or while it waited for its next attempt.
       if (this.#aborted !== null) return null
       const result = await this.#attempt(speaker, name, run, options, attempt)
-      if (!('error' in result)) return { type: 'activity.complete', ...speaker, ...(result.value !== undefined && { value: result.value }) }
-      const again = attempt < retry.attempts && this.#aborted === null && result.retryable && (options.retry?.if?.(result.error) ?? true)
-      if (!again) return { type: 'activity.fail', ...speaker, error: result.error }
+      const failed = 'error' in result
+      const again =
+        failed && attempt < retry.attempts && this.#aborted === null && result.retryable && (options.retry?.if?.(result.error) ?? true)
+      if (!again) return outcomeOf(speaker, result, options)
       const controller = this.#controller()
-      await this.#port.clock.sleep(backoffMs(retry, attempt, `${this.#port.keyPrefix}/${speaker.key}/${attempt}`), controller.signal)
+      const backoff = backoffMs(retry, attempt, `${this.#port.keyPrefix}/${speaker.key}/${attempt}`)
+      await this.#port.clock.sleep(options.waitMs?.(result.error) ?? backoff, controller.signal)
       this.#controllers.delete(controller)
     }
   }
 
+  /** Records the start of what must not be repeated, can be undone, or uses what is limited. */
+  async #start(speaker: ActivitySpeaker, { idempotent, undo, reserve }: ActivityOptions): Promise<'go' | 'unknown' | 'refused'> {
+    const here = this.#known.get(speaker.key)?.status === 'started'
+    if (idempotent === false && (here || this.#earlier.get(speaker.key)?.status === 'started')) return 'unknown'
+    if (here || (idempotent !== false && undo === undefined && reserve === undefined)) return 'go'
+    const marks = { ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }) }
+    return (await this.#record({ type: 'activity.start', ...speaker, ...marks })) ? 'go' : 'refused'
+  }
+
   /** After a throw, a retry is given an earlier success back if its key is explicit or its name occurred once. */
-  #reusable(speaker: ActivitySpeaker, options: StepOptions): ActivityRecord | undefined {
+  #reusable(speaker: ActivitySpeaker, options: ActivityOptions): ActivityRecord | undefined {
     const found = this.#earlier.get(speaker.key)
     if (found === undefined || found.name !== speaker.name) return undefined
     const occurred = [...this.#earlier.values()].filter(({ name }) => name === speaker.name).length
@@ -304,7 +315,7 @@ export class Activities {
     speaker: ActivitySpeaker,
     name: string,
     run: (ctx: ActivityContext) => Maybe<unknown>,
-    options: StepOptions,
+    options: ActivityOptions,
     attempt: number,
   ): Promise<{ readonly value: unknown } | { readonly error: Failure; readonly retryable: boolean }> {
     let own: AbortController | null = null
@@ -351,6 +362,22 @@ export class Activities {
     own.abort(error)
     throw error
   }
+}
+
+type Result = { readonly value: unknown } | { readonly error: Failure }
+
+/** What is to be recorded of an activity that has ended. */
+function outcomeOf(speaker: ActivitySpeaker, result: Result, options: ActivityOptions): Command {
+  const usage = options.usage?.(result)
+  const used = usage === undefined ? {} : { usage }
+  if ('error' in result) return { type: 'activity.fail', ...speaker, error: result.error, ...used }
+  return { type: 'activity.complete', ...speaker, ...(result.value !== undefined && { value: result.value }), ...used }
+}
+
+/** A success of an earlier attempt is recorded again for this one; what it used has been counted. */
+function givenBack(speaker: ActivitySpeaker, { value, usage }: ActivityRecord & { readonly status: 'completed' }): Command {
+  const used = usage === undefined ? {} : { usage: { calls: usage.calls, inputTokens: 0, outputTokens: 0 } }
+  return { type: 'activity.complete', ...speaker, ...(value !== undefined && { value }), ...used }
 }
 
 function nondeterministic(message: string): CodedFailure {

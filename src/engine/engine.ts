@@ -11,6 +11,8 @@ import { attemptId } from '../kernel/ids.js'
 import { owedSince } from '../kernel/outstanding.js'
 import type { Attempt, State, Timer } from '../kernel/state.js'
 import { isOver, newState } from '../kernel/state.js'
+import type { ModelFactory } from '../models/model-factory.js'
+import { resolveModel } from '../models/resolve.js'
 import { Alarms } from './alarms.js'
 import { type ChildDone, childRun, childRunId, undoChildRun } from './child-run.js'
 import { decodeEvents, decodeSnapshot } from './codec.js'
@@ -38,6 +40,7 @@ export interface EngineOptions {
   readonly concurrency: number
   readonly definitions: readonly Definition[]
   readonly resources: readonly Provided[]
+  readonly models: ModelFactory | undefined
   readonly invariants: boolean
   readonly onLog: (entry: LogEntry) => void
   readonly seam?: Seam
@@ -305,6 +308,11 @@ export class Engine {
         later: laterOf(this.options.seam),
         lend: (name, value) => this.#lend(entry, name, value, { ...attempt, id }),
         emit: (branch, agent, data) => this.#emit(entry, branch, agent, data),
+        model: (ref) => resolveModel(ref, { models: this.options.models, env: process.env }),
+        listener: (branch, agent) =>
+          this.#deltas.has(entry.id)
+            ? (text) => this.#tell(entry, { type: 'text.delta', branch, agent, after: entry.state.seq, text })
+            : null,
         keepAskSchema: (branch, schema) => {
           if (schema === undefined) entry.askSchemas.delete(branch)
           else entry.askSchemas.set(branch, schema)
@@ -643,7 +651,11 @@ export class Engine {
   }
 
   #emit(entry: RunEntry, branch: string, agent: string, data: unknown): void {
-    const delta: Delta = Object.freeze({ type: 'emit', branch, agent, after: entry.state.seq, data })
+    this.#tell(entry, { type: 'emit', branch, agent, after: entry.state.seq, data })
+  }
+
+  #tell(entry: RunEntry, delta: Delta): void {
+    Object.freeze(delta)
     for (const take of this.#deltas.get(entry.id) ?? []) take(delta)
   }
 

@@ -1,6 +1,9 @@
+import type { AgentCode } from '../define/agent-code.js'
 import type { Definition, GraphInternals, Internals, TopologyInternals } from '../define/definition.js'
+import type { LanguageModel } from '../define/language-model.js'
 import type { Resource } from '../define/resource.js'
 import type { Schema } from '../define/schema.js'
+import type { Turn } from '../define/turn.js'
 import type { ActivityContext, Work } from '../define/work.js'
 import type { Command, Refusal } from '../kernel/command.js'
 import type { Failure } from '../kernel/failure.js'
@@ -10,6 +13,7 @@ import { sent } from '../kernel/fold-undo.js'
 import { seededUnit } from '../kernel/retry.js'
 import type { ActivityRecord, Attempt, Branch, State } from '../kernel/state.js'
 import { branchOf, shapeOf } from '../kernel/state.js'
+import type { ModelOutcome } from '../models/model-turn.js'
 import { verifyAction } from './action-check.js'
 import { Activities } from './activities.js'
 import type { Alarms } from './alarms.js'
@@ -17,6 +21,7 @@ import { failureOf } from '../define/failure-of.js'
 import { type ChildDone, notUndoneBy } from './child-run.js'
 import { useOf } from './run-resources.js'
 import type { Seam } from './seam.js'
+import { playModel } from './model-body.js'
 import { stepCommand } from './step-body.js'
 import { act, turnView } from './turn-view.js'
 import type { WorkParts } from './work-parts.js'
@@ -38,6 +43,10 @@ export interface ExecutionPort {
   /** A resource as this attempt is given it. */
   lend(name: string, value: unknown): unknown
   emit(branch: string, agent: string, data: unknown): void
+  /** The model of an agent. */
+  model(ref: { readonly agent: string; readonly model: LanguageModel | string | undefined }): Promise<LanguageModel>
+  /** Tells on what a model says as it says it; null if nobody listens. */
+  listener(branch: string, agent: string): ((text: string) => void) | null
   /** What an answer to this branch must be; undefined: nothing of its own. */
   keepAskSchema(branch: string, schema: Schema | undefined): void
   /** Runs a definition as a child of this attempt. */
@@ -221,13 +230,37 @@ export class Execution {
   async #turn(definition: TopologyInternals): Promise<Command> {
     const agent = definition.agents[this.attempt.agent]
     if (agent === undefined) throw new Error(`there is no agent ${this.attempt.agent}`)
-    const returned = await act(agent, turnView(this.#state, this.#branch, this.#work()))
+    const view = turnView(this.#state, this.#branch, this.#work())
+    const outcome = agent.act === null ? await this.#model(agent, definition, view) : { action: await act(agent, view) }
     this.#over = true
     await this.#used?.end()
-    const verified = await verifyAction(definition, this.#state, this.#branch, returned, this.#port.maxValue)
+    if ('problem' in outcome) return { type: 'turn.reject', ...this.attempt, problem: outcome.problem }
+    if ('approval' in outcome) {
+      const action = Object.freeze({ type: 'ask', question: null, approval: outcome.approval } as const)
+      return { type: 'turn.complete', ...this.attempt, action }
+    }
+    const verified = await verifyAction(definition, this.#state, this.#branch, outcome.action, this.#port.maxValue)
     if ('problem' in verified) return { type: 'turn.reject', ...this.attempt, problem: verified.problem }
     this.#port.keepAskSchema(this.attempt.branch, verified.askSchema)
     return { type: 'turn.complete', ...this.attempt, action: verified.action }
+  }
+
+  #model(agent: AgentCode, definition: TopologyInternals, turn: Turn): Promise<ModelOutcome> {
+    const { name, options } = agent
+    return playModel({
+      agent,
+      definition,
+      state: this.#state,
+      branch: this.#branch,
+      turn,
+      activity: (activity, run, how) => this.#activities().step(activity, run, how),
+      model: () => this.#port.model({ agent: name, model: options.model }),
+      now: () => this.#port.clock.now(),
+      listener: () => {
+        const tell = this.#port.listener(this.attempt.branch, name)
+        return tell === null ? null : (text) => (this.#status === 'running' ? tell(text) : undefined)
+      },
+    })
   }
 
   async #step(definition: GraphInternals): Promise<Command> {

@@ -109,11 +109,11 @@ function notAvailable(internals: Internals): Problem[] {
   })
   if (internals.kind === 'graph')
     return Object.values(internals.steps).flatMap((step) => (step.kind === 'child' ? notAvailable(internalsOf(step.child)) : []))
-  return Object.values(internals.agents).flatMap(({ name, act, options }) => [
-    ...(act === null ? [missing(`agents.${name}`, 'an agent without `act` (a language model)')] : []),
-    ...(['tools', 'memory', 'breaker', 'whenStopped'] as const)
+  return Object.values(internals.agents).flatMap(({ name, options }) => [
+    ...(['breaker', 'whenStopped'] as const)
       .filter((option) => options[option] !== undefined)
       .map((option) => missing(`agents.${name}.${option}`, `the option \`${option}\``)),
+    ...(options.memory === 'session' ? [missing(`agents.${name}.memory`, "the memory 'session'")] : []),
   ])
 }
 

@@ -1,3 +1,5 @@
+import { actionTools } from '../define/tool.js'
+
 /**
  * The tools by which a model acts in its topology. A model is offered exactly those that its edges allow:
  *
@@ -5,11 +7,7 @@
  * - `finish({ output })`: with an edge to End;
  * - `ask_user({ question })`: with an edge to User.
  */
-export const coordination: Readonly<{ invoke: 'invoke_agent'; finish: 'finish'; ask: 'ask_user' }> = Object.freeze({
-  invoke: 'invoke_agent',
-  finish: 'finish',
-  ask: 'ask_user',
-})
+export const coordination: typeof actionTools = actionTools
 
 const names: readonly string[] = Object.values(coordination)
 

@@ -78,7 +78,7 @@ describe('a limit', () => {
       limits: { maxFanOut: 9, tokens: 5 },
     })
     const { shape, limits } = internalsOf(made) as TopologyInternals
-    expect(shape.limits).toEqual({ ...defaultLimits, timeoutMs: 180_000, maxFanOut: 9 })
+    expect(shape.limits).toEqual({ ...defaultLimits, timeoutMs: 180_000, maxFanOut: 9, tokens: 5 })
     expect(limits).toEqual({ timeoutMs: 180_000, maxFanOut: 9, tokens: 5 })
   })
 })

@@ -119,7 +119,11 @@ describe("an agent's options", () => {
     [{ breaker: { failures: 3 } }, 'breaker.probeMs'],
     [{ compensate: 'undo' }, 'compensate'],
     [{ input: { parse: () => 1 } }, 'input'],
-    [{ tools: { search: () => 1 } }, 'tools.search'],
+    [{ act: undefined, tools: { search: () => 1 } }, 'tools.search'],
+    [{ act: undefined, tools: { finish: tool({ description: '', input: z.string(), run: () => 1 }) } }, 'tools.finish'],
+    [{ act: undefined, guardrails: [{ before: () => null }] }, 'guardrails[0]'],
+    [{ tools: {} }, 'tools'],
+    [{ guardrails: [] }, 'guardrails'],
     [{ act: 'run' }, 'act'],
   ])('of a wrong kind are refused: %j', (options, where) => {
     expect(line({ A: { act: () => null, ...options } })).toEqual([`BAD_OPTION agents.A.${where}`])

@@ -24,9 +24,6 @@ const notProduced: Readonly<Record<string, string>> = {
   INVALID_TRANSITION: 'there is no tutti.agents',
   REVISION_CHANGED: 'there is no tutti.agents',
   AGENT_STOPPED: 'there is no tutti.agents, so no agent is ever stopped',
-  MODEL_FAILED: 'there are no language models',
-  LIMIT_TOKENS: 'there are no language models, so no tokens are counted',
-  LIMIT_COST: 'there are no language models, so no cost is counted',
 }
 
 const codes = [

@@ -1,0 +1,151 @@
+import type { LanguageModel } from '../define/language-model.js'
+import { toJson } from '../kernel/json.js'
+
+/** What a provider wants to see again with a part, unchanged. */
+type Meta = Readonly<Record<string, unknown>>
+
+/** One part of what a model said. The input of a call is its text: nothing in it is believed yet. */
+export type AnswerPart =
+  | { readonly type: 'text'; readonly text: string; readonly meta?: Meta }
+  | { readonly type: 'reasoning'; readonly text: string; readonly meta?: Meta }
+  | { readonly type: 'call'; readonly id: string; readonly tool: string; readonly input: string; readonly meta?: Meta }
+
+/** What a model answered to one call, as it is journaled. */
+export interface ModelAnswer {
+  readonly parts: readonly AnswerPart[]
+  /** Why it ended: 'stop', 'tool-calls', 'length'… */
+  readonly finish: string
+  readonly model: string
+  /** How often the model was called for it. */
+  readonly attempts: number
+  readonly inputTokens: number
+  readonly outputTokens: number
+  /** Absent where the price is not known. */
+  readonly costUsd?: number
+}
+
+/** What all versions of the specification have in common, as far as it is looked at. */
+interface AnyModel {
+  doGenerate(options: object): PromiseLike<{ content: readonly AnyPart[]; finishReason: unknown; usage: unknown }>
+  doStream(options: object): PromiseLike<{ stream: ReadableStream<AnyPart> }>
+}
+
+interface AnyPart {
+  readonly type: string
+  readonly [key: string]: unknown
+}
+
+/** The name by which a model is known. */
+export const nameOfModel = ({ provider, modelId }: LanguageModel): string => `${provider}/${modelId}`
+
+/** Calls a model. With somebody who listens it is streamed, and what it says is told on as it comes. */
+export async function answerOf(
+  model: LanguageModel,
+  options: object,
+  listener: ((text: string) => void) | null,
+): Promise<Omit<ModelAnswer, 'attempts'>> {
+  const any = model as unknown as AnyModel
+  const { content, finishReason, usage } =
+    listener === null ? await any.doGenerate(options) : await streamed((await any.doStream(options)).stream, listener)
+  return {
+    parts: content.flatMap(partOf),
+    finish: reasonOf(finishReason),
+    model: nameOfModel(model),
+    inputTokens: tokensOf(usage, 'inputTokens'),
+    outputTokens: tokensOf(usage, 'outputTokens'),
+  }
+}
+
+/** Of a stream that ended before it was finished: the connection was cut. */
+export class CutShort extends Error {
+  override readonly name: string = 'CutShort'
+}
+
+async function streamed(stream: ReadableStream<AnyPart>, listener: (text: string) => void) {
+  const content: AnyPart[] = []
+  const open = new Map<string, { type: 'text' | 'reasoning'; text: string; providerMetadata?: unknown }>()
+  let end: AnyPart | null = null
+  const reader = stream.getReader()
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      const part = next.value
+      switch (part.type) {
+        case 'text-start':
+        case 'reasoning-start': {
+          const begun = { type: part.type === 'text-start' ? ('text' as const) : ('reasoning' as const), text: '' }
+          open.set(`${begun.type}/${String(part['id'])}`, begun)
+          content.push(begun)
+          break
+        }
+        case 'text-delta':
+        case 'reasoning-delta': {
+          const type = part.type === 'text-delta' ? 'text' : 'reasoning'
+          const block = open.get(`${type}/${String(part['id'])}`)
+          if (block === undefined) break
+          block.text += String(part['delta'])
+          if (type === 'text') listener(String(part['delta']))
+          if (part['providerMetadata'] !== undefined) block.providerMetadata = part['providerMetadata']
+          break
+        }
+        case 'text-end':
+        case 'reasoning-end': {
+          const block = open.get(`${part.type === 'text-end' ? 'text' : 'reasoning'}/${String(part['id'])}`)
+          if (block !== undefined && part['providerMetadata'] !== undefined) block.providerMetadata = part['providerMetadata']
+          break
+        }
+        case 'tool-call':
+          content.push(part)
+          break
+        case 'finish':
+          end = part
+          break
+        case 'error':
+          throw part['error']
+        default:
+      }
+    }
+  } finally {
+    // What is left of it is not wanted: the connection is given back.
+    reader.cancel().catch(() => {})
+  }
+  if (end === null) throw new CutShort('the model stopped in the middle of its answer')
+  return { content, finishReason: end['finishReason'], usage: end['usage'] }
+}
+
+function partOf(part: AnyPart): AnswerPart[] {
+  const meta = metaOf(part['providerMetadata'])
+  switch (part.type) {
+    case 'text':
+    case 'reasoning':
+      return part['text'] === '' ? [] : [{ type: part.type, text: String(part['text']), ...meta }]
+    case 'tool-call': {
+      // What the provider executes itself is no business of ours: only what comes of it is, and that is in the text.
+      if (part['providerExecuted'] === true) return []
+      const { input } = part
+      const text = typeof input === 'string' ? input : (JSON.stringify(input) ?? '')
+      return [{ type: 'call', id: String(part['toolCallId']), tool: String(part['toolName']), input: text, ...meta }]
+    }
+    default:
+      return []
+  }
+}
+
+function metaOf(metadata: unknown): { meta?: Meta } {
+  if (typeof metadata !== 'object' || metadata === null) return {}
+  const json = toJson(metadata)
+  return 'problem' in json ? {} : { meta: json.value as Meta }
+}
+
+/** A text until version 3, then an object that has it. */
+function reasonOf(reason: unknown): string {
+  if (typeof reason === 'string') return reason
+  const unified = (reason as { unified?: unknown } | null | undefined)?.unified
+  return typeof unified === 'string' ? unified : 'unknown'
+}
+
+/** A number until version 3, then an object with a total. */
+function tokensOf(usage: unknown, key: 'inputTokens' | 'outputTokens'): number {
+  const found = (usage as Record<string, unknown> | null | undefined)?.[key]
+  const total = typeof found === 'object' && found !== null ? (found as { total?: unknown }).total : found
+  return typeof total === 'number' && Number.isFinite(total) && total > 0 ? Math.round(total) : 0
+}

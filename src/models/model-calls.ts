@@ -1,0 +1,133 @@
+import { CodedFailure, failureOf } from '../define/failure-of.js'
+import { jsonSchemaOf } from '../define/json-schema.js'
+import type { ActivityContext } from '../define/work.js'
+import { type Budget, budgetOf } from './budget.js'
+import { type CallPlace, placeOptions } from './call-place.js'
+import { isTooLong, summaryPrompt } from './compaction.js'
+import { type GuardedCall, guarded } from './guarded-call.js'
+import { answerOf, type ModelAnswer, nameOfModel } from './model-answer.js'
+import { modelFailure, retryAfterOf } from './model-failure.js'
+import type { ModelTurnPort } from './model-turn-port.js'
+import type { Offers } from './offers.js'
+import { keys, type PromptMessage, type Transcript } from './transcript.js'
+import { textOf } from './decision.js'
+import { usageOf } from './usage-of.js'
+
+/** How a call of a model is repeated if its error is of a kind that passes. */
+const retryDefaults = { attempts: 3, backoffMs: 500, factor: 2, maxBackoffMs: 30_000 }
+/** A server that says nothing for so long will not answer. */
+const timeoutMs = 600_000
+
+/**
+ * The calls of a model in one attempt at a turn.
+ *
+ * 1. Each is an activity: one that is recorded is not made again.
+ * 2. Where in the run a call stands follows from what was recorded before it.
+ */
+export class ModelCalls {
+  readonly #port: ModelTurnPort
+  readonly #offers: Offers
+  readonly #system: PromptMessage
+  readonly #budget: Budget
+  /** How many answers this turn had before, in attempts that were sent back. */
+  readonly #before: number
+  #made = 0
+  #attempts = 0
+
+  constructor(port: ModelTurnPort, offers: Offers, system: string) {
+    this.#port = port
+    this.#offers = offers
+    this.#system = { role: 'system', content: system }
+    this.#budget = budgetOf(port.limits, port.priceOf)
+    const { branchId, turn } = port.turn
+    const here = port.memory.turns.filter((past) => past.branch === branchId && past.turn === turn)
+    this.#before = here.flatMap(({ records }) => records.filter(({ usage }) => usage !== undefined)).length
+  }
+
+  /** Asks the model with all that was said; what no longer fits is summed up first. */
+  async next(transcript: Transcript): Promise<ModelAnswer> {
+    if (isTooLong(transcript.messages)) {
+      const summary = await this.#call(keys.compact(this.#made), summaryPrompt(transcript.messages), {})
+      transcript.sumUp(textOf(summary))
+    }
+    const prompt = [this.#system, ...transcript.messages]
+    return this.#call(keys.model(this.#made), prompt, this.#acting())
+  }
+
+  /** What is offered, and how the model is to answer. */
+  #acting(): object {
+    const { tools, prose, proseSchema } = this.#offers
+    const schema = prose === null ? undefined : jsonSchemaOf(proseSchema)
+    return {
+      ...(tools.length > 0 && { tools, toolChoice: { type: prose === null ? 'required' : 'auto' } }),
+      ...(schema !== undefined && { responseFormat: { type: 'json', schema } }),
+    }
+  }
+
+  async #call(key: string, prompt: readonly PromptMessage[], acting: object): Promise<ModelAnswer> {
+    const place = this.#place()
+    const options = { ...acting, ...this.#budget.options }
+    const reserve = await this.#budget.reserve(prompt, acting, async () => nameOfModel(await this.#port.model()))
+    const { retry } = this.#offers.seat.agent.options
+    const call: GuardedCall = (stop) =>
+      this.#port.activity('model', (ctx) => this.#ask(ctx, stop, { ...options, prompt }, place), {
+        key,
+        timeoutMs,
+        retry: { ...retryDefaults, ...retry },
+        waitMs: retryAfterOf,
+        usage: usageOf,
+        ...(reserve !== null && { reserve }),
+      }) as Promise<ModelAnswer>
+    const answer = await guarded(this.#port, this.#made, prompt, call).catch((error: unknown) => this.#failed(error))
+    this.#made++
+    this.#attempts += answer.attempts
+    return answer
+  }
+
+  #place(): CallPlace {
+    const { turn, seat, memory, answering } = this.#port
+    return {
+      run: turn.runId,
+      agent: seat.agent.name,
+      branch: turn.branchId,
+      turn: turn.turn,
+      call: this.#before + this.#made,
+      index: memory.calls + this.#attempts,
+      ...(turn.request !== undefined && { request: turn.request }),
+      waiting: seat.waiting,
+      answering,
+    }
+  }
+
+  async #ask(ctx: ActivityContext, stop: AbortSignal, options: object, place: CallPlace): Promise<ModelAnswer> {
+    const { agent } = this.#offers.seat
+    let name = agent.name
+    try {
+      const model = await this.#port.model()
+      name = nameOfModel(model)
+      const abortSignal = AbortSignal.any([ctx.signal, stop])
+      const providerOptions = placeOptions({ ...place, index: place.index + ctx.attempt - 1 })
+      const answer = await answerOf(model, { ...options, abortSignal, providerOptions }, this.#port.listener())
+      if (answer.finish === 'error') throw Object.assign(new Error('the model broke off with an error'), { isRetryable: true })
+      return { ...answer, attempts: ctx.attempt, ...costOf(answer, this.#port.priceOf(name)) }
+    } catch (error) {
+      throw modelFailure(error, name, ctx.attempt, this.#port.now())
+    }
+  }
+
+  /** The last attempt failed, or a guardrail has stopped the turn: the turn is not tried again for it. */
+  #failed(error: unknown): never {
+    if (this.#port.turn.signal.aborted || !(error instanceof CodedFailure)) throw error
+    const { failure } = error
+    if (failure.code === 'MODEL_FAILED' || failure.code === 'TIMEOUT')
+      throw new CodedFailure({ ...failureOf(error), code: 'MODEL_FAILED', retryable: false })
+    throw error
+  }
+}
+
+function costOf(
+  { inputTokens, outputTokens }: Omit<ModelAnswer, 'attempts'>,
+  price: ReturnType<ModelTurnPort['priceOf']>,
+): { costUsd?: number } {
+  return price === undefined ? {} : { costUsd: inputTokens * price.input + outputTokens * price.output }
+}

@@ -1,0 +1,92 @@
+import { CodedFailure, failureOf } from '../define/failure-of.js'
+import { TuttiError } from '../define/tutti-error.js'
+import type { Failure } from '../kernel/failure.js'
+import { CutShort } from './model-answer.js'
+
+/** What errors of providers, of `fetch` and of sockets have in common, as far as it is looked at. */
+interface AnyError {
+  readonly name?: unknown
+  readonly message?: unknown
+  readonly code?: unknown
+  readonly cause?: unknown
+  readonly statusCode?: unknown
+  readonly isRetryable?: unknown
+  readonly responseHeaders?: unknown
+}
+
+const networkCodes = /^(?:ECONNRESET|ECONNREFUSED|ECONNABORTED|EPIPE|ETIMEDOUT|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|UND_ERR_\w+)$/
+const networkWords = /fetch failed|terminated|network|socket hang up|other side closed|premature close/i
+/** How deep the causes of an error are looked at. */
+const causesMax = 5
+/** Nobody waits longer than this for a server that asks for it. */
+const waitMaxMs = 3_600_000
+
+/** A failed call of a model as data: `retryable` says whether its error is of a kind that passes. Headers and bodies may hold secrets: they stay out. */
+export function modelFailure(thrown: unknown, model: string, attempt: number, now: number): CodedFailure {
+  const errors = causesOf(thrown)
+  const status = errors.map(({ statusCode }) => statusCode).find((code) => typeof code === 'number')
+  const retryAfterMs = waitOf(errors, now)
+  const { message } = failureOf(thrown)
+  return new CodedFailure({
+    code: 'MODEL_FAILED',
+    message: `${model}: ${message.slice(0, 1_000)}`,
+    retryable: passes(errors),
+    data: {
+      model,
+      attempts: attempt,
+      ...(thrown instanceof TuttiError && { code: thrown.code, hint: thrown.hint }),
+      ...(status !== undefined && { status }),
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+    },
+    at: {},
+  })
+}
+
+/** How long the server wants to be left alone, if it said so. */
+export function retryAfterOf(failure: Failure): number | undefined {
+  const wait = (failure.data as { readonly retryAfterMs?: unknown } | undefined)?.retryAfterMs
+  return typeof wait === 'number' ? wait : undefined
+}
+
+/** How often the model was called before it failed for good. */
+export function attemptsOf(failure: Failure): number {
+  const attempts = (failure.data as { readonly attempts?: unknown } | undefined)?.attempts
+  return typeof attempts === 'number' ? attempts : 1
+}
+
+function causesOf(thrown: unknown): AnyError[] {
+  const found: AnyError[] = []
+  for (let next = thrown; typeof next === 'object' && next !== null && found.length < causesMax; next = (next as AnyError).cause)
+    found.push(next)
+  return found
+}
+
+/** Whether the same call may well succeed a moment later. */
+function passes(errors: readonly AnyError[]): boolean {
+  // An answer that was cut off is reported with the status of its beginning, which was fine.
+  if (errors.some(isNetwork)) return true
+  const status = errors.map(({ statusCode }) => statusCode).find((code) => typeof code === 'number')
+  if (typeof status === 'number') return status === 408 || status === 409 || status === 429 || status >= 500
+  return errors.some(({ isRetryable }) => isRetryable === true)
+}
+
+function isNetwork(error: AnyError): boolean {
+  if (error instanceof CutShort) return true
+  if (typeof error.code === 'string' && networkCodes.test(error.code)) return true
+  return error instanceof TypeError && typeof error.message === 'string' && networkWords.test(error.message)
+}
+
+function waitOf(errors: readonly AnyError[], now: number): number | undefined {
+  for (const { responseHeaders } of errors) {
+    if (typeof responseHeaders !== 'object' || responseHeaders === null) continue
+    const headers = new Map(Object.entries(responseHeaders).map(([key, value]) => [key.toLowerCase(), String(value)]))
+    const ms = headers.get('retry-after-ms')
+    const seconds = headers.get('retry-after')
+    const wait = ms !== undefined ? Number(ms) : seconds === undefined ? Number.NaN : secondsOrDate(seconds, now)
+    if (Number.isFinite(wait)) return Math.min(waitMaxMs, Math.max(0, Math.round(wait)))
+  }
+  return undefined
+}
+
+const secondsOrDate = (text: string, now: number): number =>
+  /^\s*\d+(?:\.\d+)?\s*$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - now

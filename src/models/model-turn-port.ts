@@ -1,0 +1,29 @@
+import type { LanguageModel } from '../define/language-model.js'
+import type { Turn } from '../define/turn.js'
+import type { AgentMemory } from '../kernel/memory.js'
+import type { TurnMessage } from '../kernel/message.js'
+import type { RunLimits } from '../kernel/shape.js'
+import type { Said } from '../kernel/state.js'
+import type { RunActivity } from './activity-port.js'
+import type { PriceOf } from './budget.js'
+import type { ModelSeat } from './offers.js'
+
+/** What the turn of a model agent needs of the engine. */
+export interface ModelTurnPort {
+  readonly turn: Turn
+  readonly seat: ModelSeat
+  readonly message: TurnMessage
+  /** What the agent remembers on this branch, from before this attempt. */
+  readonly memory: AgentMemory
+  /** What was said in the session before; empty for an agent that does not remember it. */
+  readonly said: readonly Said[]
+  readonly limits: RunLimits
+  /** Those of its targets that can answer: they have an edge back. */
+  readonly answering: readonly string[]
+  readonly activity: RunActivity
+  readonly model: () => Promise<LanguageModel>
+  readonly priceOf: PriceOf
+  readonly now: () => number
+  /** Whom the text is told to as it comes; null if nobody listens. */
+  readonly listener: () => ((text: string) => void) | null
+}

@@ -1,0 +1,76 @@
+import { CodedFailure, failureOf } from '../define/failure-of.js'
+import type { Approval } from '../kernel/action.js'
+import { isCoordination } from './coordination.js'
+import { type Callable, callable } from './decision.js'
+import type { ModelTurnPort } from './model-turn-port.js'
+import type { Offers } from './offers.js'
+import { type CallOutput, failedOutput, keys, type OpenCall, type Transcript } from './transcript.js'
+
+interface Ready {
+  readonly index: number
+  readonly tool: string
+  readonly call: Callable
+}
+
+/**
+ * Calls the own tools that the last answer asks for, at the same time, and puts what came of them into the transcript in the order of the
+ * calls. One that fails is for the model to deal with: the others go on, so that no order decides what was done. Gives the first call that a
+ * person must approve before it is made.
+ */
+export async function callTools(
+  port: ModelTurnPort,
+  offers: Offers,
+  transcript: Transcript,
+  round: number | 'held',
+): Promise<Approval | null> {
+  const ready: Ready[] = []
+  let approval: Approval | null = null
+  for (const [index, open] of transcript.calls.entries()) {
+    if (open.output !== null || isCoordination(open.tool)) continue
+    const call = await callable(open, offers)
+    if ('problem' in call) transcript.settle(index, { type: 'error-text', value: call.problem })
+    else if (await mustBeApproved(port, open, call, `${round}/${index}`)) approval ??= { tool: open.tool, input: call.given, call: index }
+    else ready.push({ index, tool: open.tool, call })
+  }
+  const outputs = await Promise.all(ready.map((tool) => callTool(port, tool, round)))
+  for (const [place, { index }] of ready.entries()) transcript.settle(index, outputs[place] ?? failedOutput('it gave nothing'))
+  return approval
+}
+
+/** Whether a person must say yes first. A function is asked once, as an activity; one that can't say counts as yes. */
+async function mustBeApproved(port: ModelTurnPort, { approved, tool }: OpenCall, call: Callable, at: string): Promise<boolean> {
+  const { needsApproval } = call.definition
+  if (approved || needsApproval === undefined) return false
+  if (typeof needsApproval === 'boolean') return needsApproval
+  try {
+    const said = await port.activity(`${tool}.needsApproval`, async () => (await needsApproval(call.input)) !== false, {
+      key: `approval/${at}`,
+    })
+    return said !== false
+  } catch (error) {
+    throwIfOver(port, error)
+    return true
+  }
+}
+
+async function callTool(port: ModelTurnPort, { index, tool, call }: Ready, round: number | 'held'): Promise<CallOutput> {
+  const { definition, input } = call
+  const { idempotent, timeoutMs, compensate } = definition
+  try {
+    const value = await port.activity(tool, (ctx) => definition.run(input, ctx), {
+      key: keys.tool(round, index),
+      ...(idempotent !== undefined && { idempotent }),
+      ...(timeoutMs !== undefined && { timeoutMs }),
+      ...(compensate !== undefined && { undo: { tool, input } }),
+    })
+    return { type: 'json', value: value ?? null }
+  } catch (error) {
+    throwIfOver(port, error)
+    return failedOutput(failureOf(error).message)
+  }
+}
+
+/** An activity that failed is told to the model; a turn that is over is over. */
+export function throwIfOver({ turn }: ModelTurnPort, error: unknown): void {
+  if (turn.signal.aborted || (error instanceof CodedFailure && error.failure.code === 'NONDETERMINISTIC_TURN')) throw error
+}
