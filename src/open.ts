@@ -26,6 +26,7 @@ export async function open(options: OpenOptions = {}): Promise<Tutti> {
     definitions: options.definitions ?? [],
     resources: options.resources ?? [],
     models: options.models,
+    prices: options.prices,
     invariants: options.invariants ?? process.env['TUTTI_INVARIANTS'] === 'on',
     onLog: options.onLog ?? (() => {}),
   })

@@ -11,8 +11,10 @@ import { attemptId } from '../kernel/ids.js'
 import { owedSince } from '../kernel/outstanding.js'
 import type { Attempt, State, Timer } from '../kernel/state.js'
 import { isOver, newState } from '../kernel/state.js'
-import type { ModelFactory } from '../models/model-factory.js'
+import type { ModelSource } from '../models/model-factory.js'
+import { type Prices, pricesFrom } from '../models/price.js'
 import { resolveModel } from '../models/resolve.js'
+import { Toolboxes } from '../models/toolboxes.js'
 import { Alarms } from './alarms.js'
 import { type ChildDone, childRun, childRunId, undoChildRun } from './child-run.js'
 import { decodeEvents, decodeSnapshot } from './codec.js'
@@ -40,7 +42,8 @@ export interface EngineOptions {
   readonly concurrency: number
   readonly definitions: readonly Definition[]
   readonly resources: readonly Provided[]
-  readonly models: ModelFactory | undefined
+  readonly models?: ModelSource | undefined
+  readonly prices?: Prices | undefined
   readonly invariants: boolean
   readonly onLog: (entry: LogEntry) => void
   readonly seam?: Seam
@@ -67,6 +70,7 @@ export class Engine {
   readonly #listeners = new Map<string, Set<() => void>>()
   readonly #deltas = new Map<string, Set<(delta: Delta) => void>>()
   readonly #definitions = new Map<string, Internals>()
+  readonly #toolboxes = new Toolboxes()
   readonly #unsubscribe: () => void
   #looking: Promise<void> | null = null
   /** There is something to look at that no look has seen. */
@@ -308,6 +312,8 @@ export class Engine {
         later: laterOf(this.options.seam),
         lend: (name, value) => this.#lend(entry, name, value, { ...attempt, id }),
         emit: (branch, agent, data) => this.#emit(entry, branch, agent, data),
+        toolboxes: this.#toolboxes,
+        priceOf: pricesFrom(this.options.prices ?? {}),
         model: (ref) => resolveModel(ref, { models: this.options.models, env: process.env }),
         listener: (branch, agent) =>
           this.#deltas.has(entry.id)
@@ -680,6 +686,7 @@ export class Engine {
     )
     this.#loop.close()
     this.#alarms.close()
+    await this.#toolboxes.close()
     try {
       await this.options.store.leave(this.options.worker, this.options.clock.now())
     } catch (error) {

@@ -13,7 +13,9 @@ import { sent } from '../kernel/fold-undo.js'
 import { seededUnit } from '../kernel/retry.js'
 import type { ActivityRecord, Attempt, Branch, State } from '../kernel/state.js'
 import { branchOf, shapeOf } from '../kernel/state.js'
+import type { PriceOf } from '../models/budget.js'
 import type { ModelOutcome } from '../models/model-turn.js'
+import type { Toolboxes } from '../models/toolboxes.js'
 import { verifyAction } from './action-check.js'
 import { Activities } from './activities.js'
 import type { Alarms } from './alarms.js'
@@ -45,6 +47,8 @@ export interface ExecutionPort {
   emit(branch: string, agent: string, data: unknown): void
   /** The model of an agent. */
   model(ref: { readonly agent: string; readonly model: LanguageModel | string | undefined }): Promise<LanguageModel>
+  readonly toolboxes: Toolboxes
+  readonly priceOf: PriceOf
   /** Tells on what a model says as it says it; null if nobody listens. */
   listener(branch: string, agent: string): ((text: string) => void) | null
   /** What an answer to this branch must be; undefined: nothing of its own. */
@@ -255,6 +259,8 @@ export class Execution {
       turn,
       activity: (activity, run, how) => this.#activities().step(activity, run, how),
       model: () => this.#port.model({ agent: name, model: options.model }),
+      tools: () => this.#port.toolboxes.toolsOf(options.tools),
+      priceOf: this.#port.priceOf,
       now: () => this.#port.clock.now(),
       listener: () => {
         const tell = this.#port.listener(this.attempt.branch, name)

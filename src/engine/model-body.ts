@@ -6,7 +6,9 @@ import { memoryOf } from '../kernel/memory.js'
 import type { Branch, State } from '../kernel/state.js'
 import { shapeOf, targetsOf, waitingAgent } from '../kernel/state.js'
 import type { RunActivity } from '../models/activity-port.js'
+import type { PriceOf } from '../models/budget.js'
 import { type ModelOutcome, modelTurn } from '../models/model-turn.js'
+import type { OwnTools } from '../models/toolboxes.js'
 
 /** What the turn of a model needs beside what every turn has. */
 export interface ModelBody {
@@ -18,38 +20,25 @@ export interface ModelBody {
   readonly activity: RunActivity
   readonly model: () => Promise<LanguageModel>
   readonly now: () => number
+  readonly tools: () => Promise<OwnTools>
+  readonly priceOf: PriceOf
   readonly listener: () => ((text: string) => void) | null
 }
 
 /** Plays a turn of an agent that is a model, from what the journal has of it. */
-export async function playModel({
-  agent,
-  definition,
-  state,
-  branch,
-  turn,
-  activity,
-  model,
-  now,
-  listener,
-}: ModelBody): Promise<ModelOutcome> {
+export async function playModel(body: ModelBody): Promise<ModelOutcome> {
+  const { agent, definition, state, branch, ...rest } = body
   const { message } = branch
   if (message.kind === 'step') throw new Error('a step has no turn of an agent')
   const { edges, limits, agents } = shapeOf(state)
   const targets = targetsOf(state, agent.name)
   return modelTurn({
-    turn,
+    ...rest,
     seat: { agent, definition, targets, waiting: waitingAgent(state, branch) },
     message,
     memory: memoryOf(branch.memory, agent.name),
     said: agents[agent.name]?.remembers === 'session' ? (state.run?.conversation ?? []) : [],
     limits,
     answering: edges.filter(({ from, to, notify }) => to === agent.name && notify !== true && targets.has(from)).map(({ from }) => from),
-    activity,
-    model,
-    // Nothing that plays inside this process costs anything; what others cost is not known.
-    priceOf: (name) => (name.startsWith('tutti/') ? { input: 0, output: 0 } : undefined),
-    now,
-    listener,
   })
 }

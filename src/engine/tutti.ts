@@ -5,6 +5,7 @@ import type { Tags } from '../define/tags.js'
 import type { Report, Rollback, RunStatus } from '../inspect/report-data.js'
 import type { Failure } from '../kernel/failure.js'
 import type { ModelSource } from '../models/model-factory.js'
+import type { Prices } from '../models/price.js'
 import type { Ask } from '../inspect/ask.js'
 import type { Delta, JournalEvent } from '../inspect/events.js'
 import type { Store } from './store.js'
@@ -28,6 +29,8 @@ export interface OpenOptions {
   definitions?: readonly Definition[]
   resources?: readonly Provided[]
   models?: ModelSource
+  /** What models cost, in USD per million tokens, by their names: `{ 'openai/gpt-5.4-mini': { input, output } }`. */
+  prices?: Prices
   concurrency?: number
   limits?: Limits
   clock?: Clock

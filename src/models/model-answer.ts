@@ -1,5 +1,6 @@
 import type { LanguageModel } from '../define/language-model.js'
 import { toJson } from '../kernel/json.js'
+import { reportedCost } from './price.js'
 
 /** What a provider wants to see again with a part, unchanged. */
 type Meta = Readonly<Record<string, unknown>>
@@ -20,7 +21,7 @@ export interface ModelAnswer {
   readonly attempts: number
   readonly inputTokens: number
   readonly outputTokens: number
-  /** Absent where the price is not known. */
+  /** What the provider says, or what its price makes of it; absent where nobody knows. */
   readonly costUsd?: number
 }
 
@@ -45,9 +46,11 @@ export async function answerOf(
   listener: ((text: string) => void) | null,
 ): Promise<Omit<ModelAnswer, 'attempts'>> {
   const any = model as unknown as AnyModel
-  const { content, finishReason, usage } =
-    listener === null ? await any.doGenerate(options) : await streamed((await any.doStream(options)).stream, listener)
+  const result = listener === null ? await any.doGenerate(options) : await streamed((await any.doStream(options)).stream, listener)
+  const { content, finishReason, usage } = result
+  const costUsd = reportedCost(result)
   return {
+    ...(costUsd !== undefined && { costUsd }),
     parts: content.flatMap(partOf),
     finish: reasonOf(finishReason),
     model: nameOfModel(model),
@@ -109,7 +112,7 @@ async function streamed(stream: ReadableStream<AnyPart>, listener: (text: string
     reader.cancel().catch(() => {})
   }
   if (end === null) throw new CutShort('the model stopped in the middle of its answer')
-  return { content, finishReason: end['finishReason'], usage: end['usage'] }
+  return { content, finishReason: end['finishReason'], usage: end['usage'], providerMetadata: end['providerMetadata'] }
 }
 
 function partOf(part: AnyPart): AnswerPart[] {

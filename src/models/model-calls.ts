@@ -109,7 +109,7 @@ export class ModelCalls {
       const providerOptions = placeOptions({ ...place, index: place.index + ctx.attempt - 1 })
       const answer = await answerOf(model, { ...options, abortSignal, providerOptions }, this.#port.listener())
       if (answer.finish === 'error') throw Object.assign(new Error('the model broke off with an error'), { isRetryable: true })
-      return { ...answer, attempts: ctx.attempt, ...costOf(answer, this.#port.priceOf(name)) }
+      return { ...answer, attempts: ctx.attempt, ...priced(answer, this.#port.priceOf(name)) }
     } catch (error) {
       throw modelFailure(error, name, ctx.attempt, this.#port.now())
     }
@@ -125,9 +125,11 @@ export class ModelCalls {
   }
 }
 
-function costOf(
-  { inputTokens, outputTokens }: Omit<ModelAnswer, 'attempts'>,
+/** What the provider says that it cost stands; else its price says it. */
+function priced(
+  { inputTokens, outputTokens, costUsd }: Omit<ModelAnswer, 'attempts'>,
   price: ReturnType<ModelTurnPort['priceOf']>,
 ): { costUsd?: number } {
-  return price === undefined ? {} : { costUsd: inputTokens * price.input + outputTokens * price.output }
+  if (costUsd !== undefined || price === undefined) return {}
+  return { costUsd: inputTokens * price.input + outputTokens * price.output }
 }

@@ -7,6 +7,7 @@ import type { Said } from '../kernel/state.js'
 import type { RunActivity } from './activity-port.js'
 import type { PriceOf } from './budget.js'
 import type { ModelSeat } from './offers.js'
+import type { OwnTools } from './toolboxes.js'
 
 /** What the turn of a model agent needs of the engine. */
 export interface ModelTurnPort {
@@ -22,6 +23,8 @@ export interface ModelTurnPort {
   readonly answering: readonly string[]
   readonly activity: RunActivity
   readonly model: () => Promise<LanguageModel>
+  /** All tools of the agent, those in its toolboxes among them. */
+  readonly tools: () => Promise<OwnTools>
   readonly priceOf: PriceOf
   readonly now: () => number
   /** Whom the text is told to as it comes; null if nobody listens. */

@@ -23,7 +23,7 @@ const roundsMax = 100
  */
 export async function modelTurn(port: ModelTurnPort): Promise<ModelOutcome> {
   const { seat, said, memory, message, turn } = port
-  const offers = offersOf(seat)
+  const offers = offersOf(seat, await port.tools())
   const transcript = transcriptOf(said, memory.turns)
   transcript.hear(message)
   const calls = new ModelCalls(port, offers, await systemPrompt(offers, turn))

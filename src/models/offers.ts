@@ -2,8 +2,8 @@ import type { AgentCode } from '../define/agent-code.js'
 import type { TopologyInternals } from '../define/definition.js'
 import { jsonSchemaOf } from '../define/json-schema.js'
 import type { Schema } from '../define/schema.js'
-import { type ToolDefinition, toolDefinitionOf } from '../define/tool.js'
 import { coordination } from './coordination.js'
+import type { OwnTools } from './toolboxes.js'
 
 /** Where a model sits in its topology, as its branch is now. */
 export interface ModelSeat {
@@ -34,25 +34,19 @@ export interface Offers {
   readonly prose: 'reply' | 'finish' | null
   /** What that must be. */
   readonly proseSchema: Schema | undefined
-  readonly own: ReadonlyMap<string, Readonly<ToolDefinition<any, unknown>>>
+  readonly own: OwnTools
   readonly tools: readonly OfferedTool[]
 }
 
 const anything: object = {}
 
-export function offersOf(seat: ModelSeat): Offers {
+export function offersOf(seat: ModelSeat, own: OwnTools): Offers {
   const { agent, definition, targets, waiting } = seat
   const agents = [...targets.keys()].filter((name) => name !== 'End' && name !== 'User')
   const mayFinish = targets.has('End')
   const mayAsk = targets.has('User')
   const finishSchema = definition.output ?? agent.output
   const prose = waiting !== null && targets.has(waiting) ? 'reply' : mayFinish ? 'finish' : null
-  const own = new Map(
-    Object.entries(agent.options.tools ?? {}).flatMap(([name, tool]) => {
-      const definition = toolDefinitionOf(tool)
-      return definition === undefined ? [] : [[name, definition] as const]
-    }),
-  )
   const tools = [
     ...(agents.length > 0 ? [invokeTool(seat, agents)] : []),
     ...(mayFinish ? [finishTool(finishSchema)] : []),

@@ -51,6 +51,7 @@ export class Process {
       concurrency: Number.POSITIVE_INFINITY,
       definitions: [definition],
       resources: setting.resources(),
+      models: setting.models,
       invariants: setting.invariants,
       onLog: (entry) => port.onLog(entry),
       seam: {
