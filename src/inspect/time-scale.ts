@@ -1,5 +1,5 @@
 import { durationText } from './duration-text.js'
-import type { BarKind, Lane, Moment, Timeline } from './timeline.js'
+import type { BarKind, Moment, Timeline } from './timeline.js'
 
 /** Where moments stand on a line from 0 to 1. */
 export interface TimeScale {
@@ -9,6 +9,15 @@ export interface TimeScale {
   /** Stretches in which nothing worked, drawn shorter than they were. */
   readonly breaks: readonly { readonly from: number; readonly to: number; readonly text: string }[]
 }
+
+/** A scale as it is drawn, between two places in pixels. */
+export interface TimeLine {
+  readonly scale: TimeScale
+  readonly left: number
+  readonly right: number
+}
+
+export const xOf = ({ scale, left, right }: TimeLine, moment: Moment): number => left + scale.x(moment) * (right - left)
 
 /** How much of the line is shared out by order alone: what happens within one millisecond is still seen one after the other. */
 const orderShare = 0.2
@@ -29,8 +38,9 @@ interface Stop {
 }
 
 /** The scale of a timeline: time where the clock tells it, order where it doesn't, and long waits cut short. */
-export function timeScale({ from, to, lanes }: Timeline): TimeScale {
-  const stops = stopsOf(from, to, lanes)
+export function timeScale(timeline: Timeline): TimeScale {
+  const { from, to } = timeline
+  const stops = stopsOf(timeline)
   const gaps = stops.map((stop, index) => Math.max(0, stop.at - (stops[index - 1]?.at ?? stop.at)))
   const busyMs = sum(gaps.filter((_, index) => stops[index]?.busy))
   const cut = (index: number): boolean => {
@@ -65,7 +75,7 @@ export function timeScale({ from, to, lanes }: Timeline): TimeScale {
   return { x, breaks, ticks: (apart) => ticksOf({ totalMs: Math.max(0, to.at - from.at), shownMs: total, since, breaks, apart }) }
 }
 
-function stopsOf(from: Moment, to: Moment, lanes: readonly Lane[]): Stop[] {
+function stopsOf({ from, to, lanes, pauses, takeovers }: Timeline): Stop[] {
   const found = new Map<number, { at: number; ends: boolean; change: number }>()
   const put = ({ seq, at }: Moment, ends: boolean, change: number): void => {
     const there = found.get(seq)
@@ -83,7 +93,7 @@ function stopsOf(from: Moment, to: Moment, lanes: readonly Lane[]): Stop[] {
       // Who waited for others goes on because they ended: no time passes between the two.
       put(bar.to, bar.kind !== 'barrier' && bar.kind !== 'rendezvous', -change)
     }
-  put(to, false, 0)
+  for (const moment of [...pauses.flatMap((pause) => [pause.from, pause.to]), ...takeovers, to]) put(moment, false, 0)
   let working = 0
   return [...found]
     .sort(([a], [b]) => a - b)

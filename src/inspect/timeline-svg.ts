@@ -1,12 +1,13 @@
-import { foldLanes, type GroupRow, type Row } from './fold-lanes.js'
-import { laneProfile } from './lane-profile.js'
+import { barHeight, barMarks, looks } from './bar-svg.js'
+import { foldLanes, type Row } from './fold-lanes.js'
+import { groupMarks } from './group-svg.js'
 import { type Attributes, type Inside, type Markup, tag } from './markup.js'
 import { type Drawing, hatched, label, svgFile } from './svg.js'
 import { textWidth } from './text-size.js'
 import { colour } from './theme.js'
-import { type TimeScale, timeScale } from './time-scale.js'
-import type { Bar, BarKind, Timeline } from './timeline.js'
-import { barWords, countsLine, headline, kindWords, outcomeMarks, pathWords, rowEnd, rowNames } from './timeline-words.js'
+import { type TimeLine, timeScale, xOf } from './time-scale.js'
+import type { BarKind, Timeline } from './timeline.js'
+import { countsLine, headline, kindWords, outcomeMarks, pathWords, rowEnd, rowNames } from './timeline-words.js'
 
 /** A timeline as an SVG file: a lane per branch, time from left to right. */
 export function timelineSvg(timeline: Timeline, options: SvgOptions = {}): string {
@@ -24,7 +25,6 @@ const margin = 16
 const widthMin = 480
 const laneHeight = 26
 const groupHeight = 40
-const barHeight = 14
 const wordsHeight = 52
 const axisHeight = 32
 
@@ -52,14 +52,10 @@ export function timelineDrawing(timeline: Timeline, { width = 960, bare = false 
 }
 
 /** Where everything stands. */
-interface Plan {
+interface Plan extends TimeLine {
   readonly width: number
   readonly rows: readonly Row[]
   readonly names: readonly string[]
-  readonly scale: TimeScale
-  /** The line of time, in pixels. */
-  readonly left: number
-  readonly right: number
   /** The upper edge of each row. */
   readonly tops: readonly number[]
   readonly top: number
@@ -87,7 +83,6 @@ function planOf(timeline: Timeline, width: number, top: number): Plan {
 }
 
 const indent = (row: Row | undefined): number => Math.min(row?.depth ?? 0, 6) * 12
-const xOf = ({ scale, left, right }: Plan, moment: Bar['from']): number => left + scale.x(moment) * (right - left)
 const middleOf = (plan: Plan, row: number): number =>
   (plan.tops[row] ?? 0) + (plan.rows[row]?.kind === 'group' ? groupHeight : laneHeight) / 2
 
@@ -146,22 +141,29 @@ function cuts({ pauses, takeovers }: Timeline, plan: Plan): Inside {
         label((x1 + x2) / 2, top - 11, `// ${text}`, { size: 10, fill: 'dim', anchor: 'middle', italic: true }),
       ]
     }),
-    pauses.map(({ from, to }) => [
-      band(xOf(plan, from), xOf(plan, to), { fill: hatched('dim'), 'fill-opacity': 0.35 }),
-      label((xOf(plan, from) + xOf(plan, to)) / 2, bottom + 12, 'paused', { size: 10, fill: 'dim', anchor: 'middle' }),
-    ]),
-    takeovers.map((moment) => [
-      tag('line', {
-        x1: xOf(plan, moment),
-        x2: xOf(plan, moment),
-        y1: top - 6,
-        y2: bottom,
-        stroke: colour('retry'),
-        'stroke-dasharray': '2 3',
-      }),
-      label(xOf(plan, moment), bottom + 12, 'taken over', { size: 10, fill: 'retry', anchor: 'middle' }),
-    ]),
+    pauses.map(({ from, to }) => band(xOf(plan, from), xOf(plan, to), { fill: hatched('dim'), 'fill-opacity': 0.35 })),
+    takeovers.map((moment) => {
+      const x = xOf(plan, moment)
+      return tag('line', { x1: x, x2: x, y1: top - 6, y2: bottom, stroke: colour('retry'), 'stroke-dasharray': '2 3' })
+    }),
+    apart([
+      ...pauses.map(({ from, to }) => ({ x: (xOf(plan, from) + xOf(plan, to)) / 2, text: 'paused' })),
+      ...takeovers.map((moment) => ({ x: xOf(plan, moment), text: 'taken over' })),
+    ]).map(({ x, text }) => label(x, bottom + 12, text, { size: 10, fill: 'dim', anchor: 'middle' })),
   ]
+}
+
+/** Of words on one line, those that do not run into the one before. */
+function apart(words: readonly { readonly x: number; readonly text: string }[]): { readonly x: number; readonly text: string }[] {
+  let free = 0
+  return [...words]
+    .sort((a, b) => a.x - b.x)
+    .filter(({ x, text }) => {
+      const half = textWidth(text, 10) / 2
+      if (x - half < free) return false
+      free = x + half + 6
+      return true
+    })
 }
 
 function zigzag(x: number, top: number, bottom: number): string {
@@ -189,7 +191,7 @@ function forks(plan: Plan): Inside {
 }
 
 function rowMarks(row: Row, plan: Plan, index: number): Inside {
-  if (row.kind === 'group') return groupMarks(row, plan, plan.tops[index] ?? 0)
+  if (row.kind === 'group') return groupMarks(row, plan, (plan.tops[index] ?? 0) + 4, groupHeight - 8)
   const y = middleOf(plan, index) - barHeight / 2
   const ground = tag('line', {
     x1: xOf(plan, row.lane.from),
@@ -199,125 +201,8 @@ function rowMarks(row: Row, plan: Plan, index: number): Inside {
     stroke: colour('edge'),
     'stroke-opacity': 0.5,
   })
-  return [ground, thinned(row.lane.bars, plan).map((bar) => barMark(bar, plan, y))]
+  return [ground, barMarks(row.lane.bars, plan, y)]
 }
-
-/** A lane of thousands of turns has more bars than pixels: of those that fall on the same one, the first of its kind stands for them. */
-function thinned(bars: readonly Bar[], plan: Plan): Bar[] {
-  if (bars.length < 200) return [...bars]
-  const taken = new Set<string>()
-  return bars.filter((bar) => {
-    const place = `${bar.kind} ${Math.round(xOf(plan, bar.from))} ${Math.round(xOf(plan, bar.to))}`
-    return taken.size < taken.add(place).size
-  })
-}
-
-const looks: Readonly<Record<BarKind, Attributes>> = {
-  turn: { fill: colour('turn') },
-  failed: { fill: hatched('bad'), stroke: colour('bad') },
-  rejected: { fill: colour('retry'), 'fill-opacity': 0.55, stroke: colour('retry') },
-  aborted: { fill: hatched('dim'), stroke: colour('dim'), 'stroke-dasharray': '3 2' },
-  backoff: { fill: 'none', stroke: colour('retry'), 'stroke-dasharray': '2 3' },
-  barrier: { fill: hatched('wait') },
-  rendezvous: { fill: hatched('wait'), stroke: colour('wait') },
-  person: { fill: hatched('person'), stroke: colour('person') },
-  undo: { fill: hatched('undo'), stroke: colour('undo') },
-  'undo-failed': { fill: hatched('bad'), stroke: colour('bad'), 'stroke-width': 2 },
-}
-
-function barMark(bar: Bar, plan: Plan, top: number): Inside {
-  const x = xOf(plan, bar.from)
-  const wide = Math.max(2.5, xOf(plan, bar.to) - x)
-  const thin = bar.kind === 'barrier' || bar.kind === 'backoff' || bar.kind === 'rendezvous'
-  const [y, height] = thin ? [top + 3, barHeight - 6] : [top, barHeight]
-  const edge = bar.critical ? { stroke: colour('path'), 'stroke-width': 1.6 } : {}
-  const text =
-    bar.kind === 'failed' || bar.kind === 'undo-failed' ? '✗' : bar.kind === 'person' ? '?' : bar.kind === 'undo' ? '↶' : bar.agent
-  const says = bar.kind === 'turn' || !thin ? text : ''
-  const fits = wide > textWidth(says, 10) + 8
-  return tag(
-    'g',
-    {},
-    tag('title', {}, barWords(bar)),
-    tag('rect', { x, y, width: wide, height, rx: 3, ...looks[bar.kind], ...edge }),
-    fits && says !== '' ? barLabel(bar, x, wide, top, says) : null,
-  )
-}
-
-/** On a full bar in the colour of the ground, on a hatched one on a spot of its own. */
-function barLabel(bar: Bar, x: number, wide: number, top: number, says: string): Inside {
-  if (bar.kind === 'turn') return label(x + 6, top + 10.5, says, { size: 10, fill: 'ground' })
-  const room = textWidth(says, 10) + 6
-  const at = x + wide / 2
-  return [
-    tag('rect', { x: at - room / 2, y: top + 1.5, width: room, height: barHeight - 3, rx: 2, fill: colour('ground') }),
-    label(at, top + 10.5, says, {
-      size: 10,
-      anchor: 'middle',
-      fill:
-        bar.kind === 'person'
-          ? 'person'
-          : bar.kind === 'undo'
-            ? 'undo'
-            : bar.kind === 'failed' || bar.kind === 'undo-failed'
-              ? 'bad'
-              : 'dim',
-    }),
-  ]
-}
-
-/** Many lanes as an area: how many of them worked, waited or had failed at a time. */
-function groupMarks({ lanes, below }: GroupRow, plan: Plan, top: number): Inside {
-  const all = [...lanes, ...below]
-  const parts = Math.max(1, Math.round((plan.right - plan.left) / 2))
-  const bins = laneProfile(all, plan.scale, parts)
-  const most = Math.max(1, ...bins.map((bin) => bin.works + bin.waits + bin.person + bin.failed + bin.undo))
-  const base = top + groupHeight - 4
-  const layers = [
-    {
-      of: (bin: (typeof bins)[number]) => bin.works + bin.failed + bin.undo + bin.person + bin.waits,
-      look: { fill: hatched('wait') },
-      any: bins.some(({ waits }) => waits > 0),
-    },
-    {
-      of: (bin: (typeof bins)[number]) => bin.works + bin.failed + bin.undo + bin.person,
-      look: { fill: hatched('person') },
-      any: bins.some(({ person }) => person > 0),
-    },
-    {
-      of: (bin: (typeof bins)[number]) => bin.works + bin.failed + bin.undo,
-      look: { fill: hatched('undo') },
-      any: bins.some(({ undo }) => undo > 0),
-    },
-    { of: (bin: (typeof bins)[number]) => bin.works + bin.failed, look: { fill: colour('turn') }, any: true },
-    { of: (bin: (typeof bins)[number]) => bin.failed, look: { fill: colour('bad') }, any: bins.some(({ failed }) => failed > 0) },
-  ]
-  const step = (plan.right - plan.left) / parts
-  const area = (of: (bin: (typeof bins)[number]) => number): string => {
-    let way = `M${plan.left} ${base}`
-    for (const [index, bin] of bins.entries()) {
-      const y = base - (of(bin) / most) * (groupHeight - 8)
-      way += `L${rounded(plan.left + index * step)} ${rounded(y)}H${rounded(plan.left + (index + 1) * step)}`
-    }
-    return `${way}L${plan.right} ${base}Z`
-  }
-  const critical = all.flatMap(({ bars }) => bars.filter((bar) => bar.critical))
-  return [
-    layers.filter(({ any }) => any).map(({ of, look }) => tag('path', { d: area(of), ...look })),
-    tag('line', { x1: plan.left, x2: plan.right, y1: base, y2: base, stroke: colour('line') }),
-    critical.map((bar) =>
-      tag('rect', {
-        x: xOf(plan, bar.from),
-        y: base - 3,
-        width: Math.max(2, xOf(plan, bar.to) - xOf(plan, bar.from)),
-        height: 3,
-        fill: colour('path'),
-      }),
-    ),
-  ]
-}
-
-const rounded = (value: number): number => Math.round(value * 10) / 10
 
 /** The critical path from lane to lane. */
 function path({ lanes }: Timeline, plan: Plan): Inside {
@@ -331,7 +216,12 @@ function path({ lanes }: Timeline, plan: Plan): Inside {
     const [x1, x2] = [xOf(plan, before.bar.to), xOf(plan, bar.from)]
     const [y1, y2] = [middleOf(plan, before.row), middleOf(plan, row)]
     const [leave, enter] = y2 > y1 ? [y1 + barHeight / 2, y2 - barHeight / 2] : [y1 - barHeight / 2, y2 + barHeight / 2]
-    return tag('path', { d: `M${rounded(x1)} ${leave}L${rounded(x2)} ${enter}`, fill: 'none', stroke: colour('path'), 'stroke-width': 1.6 })
+    return tag('path', {
+      d: `M${x1.toFixed(1)} ${leave}L${x2.toFixed(1)} ${enter}`,
+      fill: 'none',
+      stroke: colour('path'),
+      'stroke-width': 1.6,
+    })
   })
 }
 
@@ -339,7 +229,7 @@ function legendOf(timeline: Timeline, rows: readonly Row[], width: number, top: 
   const kinds = new Set(timeline.lanes.flatMap(({ bars }) => bars.map(({ kind }) => kind)))
   const entries = (Object.keys(kindWords) as BarKind[])
     .filter((kind) => kinds.has(kind))
-    .map((kind): { text: string; look: Attributes } => ({ text: kindWords[kind], look: looks[kind] }))
+    .map((kind): { text: string; look: Attributes } => ({ text: kindWords[kind], look: looks[kind].look }))
   if (timeline.lanes.some(({ critical }) => critical))
     entries.push({ text: 'on the critical path', look: { fill: 'none', stroke: colour('path'), 'stroke-width': 1.6 } })
   const marks: Inside[] = []
