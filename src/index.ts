@@ -20,6 +20,7 @@ export type { Ask } from './inspect/ask.js'
 export type { Delta, Events, JournalEvent } from './inspect/events.js'
 export type { Store } from './engine/store.js'
 export type {
+  AgentChange,
   AgentCommand,
   AgentControl,
   AgentRecord,
@@ -31,6 +32,7 @@ export type {
   OpenOptions,
   OutputOf,
   Run,
+  RunChange,
   RunResult,
   RunSummary,
   RuntimeState,

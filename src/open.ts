@@ -1,6 +1,7 @@
 import type { Definition } from './define/definition.js'
 import { TuttiError } from './define/tutti-error.js'
 import type { Ask } from './inspect/ask.js'
+import { agentControl } from './engine/agent-control.js'
 import { systemClock } from './engine/clock.js'
 import { Engine } from './engine/engine.js'
 import { runHandle } from './engine/run-handle.js'
@@ -8,7 +9,7 @@ import { summaryOf } from './engine/run-view.js'
 import type { StartGiven } from './engine/start.js'
 import { start } from './engine/start.js'
 import type { Store } from './engine/store.js'
-import type { AgentControl, OpenOptions, Run, RunFilter, RunSummary, Tutti } from './engine/tutti.js'
+import type { OpenOptions, Run, RunFilter, RunSummary, Tutti } from './engine/tutti.js'
 import type { RunStatus } from './inspect/report-data.js'
 import { openStore, storePlace } from './stores/open-store.js'
 
@@ -41,30 +42,25 @@ export async function open(options: OpenOptions = {}): Promise<Tutti> {
     await engine.close()
     if (own) await store.close()
   }
+  try {
+    await engine.ready()
+  } catch (error) {
+    await close()
+    throw error
+  }
   const tutti = {
     start: begin,
     execute: async (definition: Definition | string, given?: StartGiven) => (await begin(definition, given)).output(),
     run: async (id: string, of?: Definition) => handleOf(engine, id, of),
     runs: (filter?: RunFilter) => listRuns(engine, filter ?? {}),
-    agents: notSteered,
+    agents: agentControl(engine),
+    refusals: () => Object.freeze(Object.fromEntries(engine.refusals)),
     asks: (filter?: { runId?: string; agent?: string; tags?: Readonly<Record<string, string>> }) => listAsks(engine, filter ?? {}),
     close,
     [Symbol.asyncDispose]: close,
   }
   return Object.freeze(tutti) as unknown as Tutti
 }
-
-/** Steering agents is not there yet: whoever tries is told so, instead of being ignored. */
-const notSteered: AgentControl = Object.freeze(
-  Object.fromEntries(
-    (['list', 'get', 'pause', 'resume', 'start', 'stop', 'terminate'] as const).map((call) => [
-      call,
-      async (): Promise<never> => {
-        throw new Error(`agents.${call} is not available in this version: pause, resume and cancel runs instead`)
-      },
-    ]),
-  ),
-) as unknown as AgentControl
 
 /** The store that is meant; `own`: it was opened here, and is closed with the engine. */
 async function storeOf(store: string | Store | undefined, durability: 'process' | 'power'): Promise<{ store: Store; own: boolean }> {

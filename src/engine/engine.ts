@@ -15,16 +15,21 @@ import type { ModelSource } from '../models/model-factory.js'
 import { type Prices, pricesFrom } from '../models/price.js'
 import { resolveModel } from '../models/resolve.js'
 import { Toolboxes } from '../models/toolboxes.js'
+import { agentKind } from './agent-record.js'
+import { agentOf, agentsOf, failedBy } from './agent-turns.js'
+import { Agents } from './agents.js'
 import { Alarms } from './alarms.js'
 import { type ChildDone, childRun, childRunId, undoChildRun } from './child-run.js'
 import { decodeEvents, decodeSnapshot } from './codec.js'
 import type { Delta } from '../inspect/events.js'
 import { Execution } from './execution.js'
 import { Gate } from './gate.js'
-import { Loop } from './loop.js'
+import { HeldTurns, turnId } from './held-turns.js'
+import { Loop, saysMore } from './loop.js'
 import type { Outcome, RunEntry } from './run-entry.js'
 import { newEntry } from './run-entry.js'
 import { disposeResources, runResources } from './run-resources.js'
+import { isHeldBack } from './run-view.js'
 import type { Borrower, Held, Seam } from './seam.js'
 import { laterOf } from './seam.js'
 import type { Executable, Put, RunRow, Store } from './store.js'
@@ -60,10 +65,14 @@ const waitingMax = 256
  */
 export class Engine {
   readonly options: EngineOptions
+  readonly agents: Agents
+  /** How often something was refused, by code. */
+  readonly refusals: Map<string, number> = new Map()
   readonly #alarms: Alarms
   readonly #loop: Loop
   readonly #worker: Worker
   readonly #gate: Gate
+  readonly #heldTurns: HeldTurns
   readonly #entries = new Map<string, RunEntry>()
   readonly #loading = new Map<string, Promise<RunEntry | null>>()
   readonly #waiting = new Set<RunEntry>()
@@ -71,7 +80,9 @@ export class Engine {
   readonly #deltas = new Map<string, Set<(delta: Delta) => void>>()
   readonly #definitions = new Map<string, Internals>()
   readonly #toolboxes = new Toolboxes()
+  readonly #announced = new Set<Internals>()
   readonly #unsubscribe: () => void
+  readonly #opening: Promise<void>
   #looking: Promise<void> | null = null
   /** There is something to look at that no look has seen. */
   #lookAgain = false
@@ -94,6 +105,8 @@ export class Engine {
       refresh: (entries) => this.#refresh(entries),
       advance: (entry, events, state) => this.#advance(entry, events, state),
       lost: (entry) => this.#lost(entry),
+      mayRelease: (entry) => this.#closed || this.#isIdle(entry),
+      refused: (code) => this.refuse(code),
       broken: (entry) => {
         for (const execution of entry.executions.values()) execution.abort('the run is stopped')
         this.#notify(entry.id)
@@ -102,6 +115,19 @@ export class Engine {
     for (const provided of options.resources) provisionOf(provided)
     for (const definition of options.definitions) this.register(definition)
     this.#gate = new Gate(options.concurrency, (agent) => this.#agentConcurrency(agent))
+    this.agents = new Agents({ store, worker, clock, onLog, changed: (name) => this.#onAgent(name) })
+    this.#heldTurns = new HeldTurns({
+      agents: this.agents,
+      alarms: this.#alarms,
+      clock,
+      entries: () => this.#entries.values(),
+      dispatch: (entry, attempt) => this.#dispatch(entry, attempt),
+      say: (entry, command) => void this.#say(entry, command),
+      changed: (entry) => {
+        this.#loop.wake(entry)
+        this.#keepOrLetGo(entry)
+      },
+    })
     this.#worker = new Worker({
       store,
       worker,
@@ -111,9 +137,44 @@ export class Engine {
       executables: () => this.#executables(),
       claimed: (row) => this.#claimed(row),
       at: (due, ring) => this.#alarms.at(due, ring),
+      watched: () => this.agents.watched(),
     })
     this.#unsubscribe = store.onMoved(() => this.#onMoved())
-    this.#worker.start()
+    this.#opening = this.#open()
+    this.#opening.catch(() => {})
+  }
+
+  /** No run is taken before it is known which agents may act. */
+  async #open(): Promise<void> {
+    await this.agents.refresh()
+    await this.announce()
+    await this.agents.watched()
+    if (!this.#closed) this.#worker.start()
+  }
+
+  /** Makes the agents of all definitions of this process known to the store. */
+  async announce(): Promise<void> {
+    const news = [...this.#definitions.values()].filter((internals) => !this.#announced.has(internals))
+    if (news.length === 0) return
+    await this.agents.register([...new Set(news.flatMap(agentsOf))])
+    for (const internals of news) this.#announced.add(internals)
+  }
+
+  /** Resolves when this engine has begun to work. */
+  ready(): Promise<void> {
+    return this.#opening
+  }
+
+  /** What waits for an agent is looked at again, and what was let go may be due. */
+  #onAgent(name: string): void {
+    if (this.#closed) return
+    this.#heldTurns.lookAgain(name)
+    this.#worker.claim()
+  }
+
+  /** Something was refused. */
+  refuse(code: string): void {
+    this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1)
   }
 
   // ── definitions ────────────────────────────────────────────────────────────────────────────────────────
@@ -195,6 +256,8 @@ export class Engine {
     if (claimed) entry.claiming = false
     // Whoever claims a run performs all that is outstanding in it, not only what came last; and nothing before that is durable.
     if (owner !== null && !entry.claiming) this.#perform(entry, claimed ? null : before)
+    this.#heldTurns.forget(entry)
+    if (saysMore(entry)) this.#loop.wake(entry)
     if (isOver(state)) this.#forget(entry)
     else this.#keepOrLetGo(entry)
     this.#notify(entry.id)
@@ -298,7 +361,9 @@ export class Engine {
     const { definition } = entry
     if (definition === null || this.#closed) return
     const id = attemptId(attempt.branch, attempt.turn, attempt.attempt)
-    if (entry.executions.has(id)) return
+    if (entry.executions.has(id) || !this.#heldTurns.mayBegin(entry, attempt)) return
+    const agent = agentOf(definition, attempt)
+    const of = turnId(entry, attempt)
     const execution = new Execution(
       {
         clock: this.options.clock,
@@ -306,8 +371,14 @@ export class Engine {
         graceMs: this.options.graceMs,
         maxValue: this.options.store.promises.maxValue,
         definition,
-        submit: (command) => this.#say(entry, command),
+        submit: (command) => {
+          const failed = agent === null ? null : failedBy(command)
+          const counted = agent === null || failed === null ? null : this.agents.attempted(agent.name, of, agent.options.breaker, failed)
+          // Before it is decided: a failure too many must keep the next attempt from starting.
+          return counted === null ? this.#say(entry, command) : counted.then(() => this.#say(entry, command))
+        },
         mayStart: () => this.#stillOwns(entry),
+        isAdmitted: () => agent === null || this.agents.admission(agent.name, 'fail', of) === 'go',
         resources: () => (entry.resources ??= runResources(this.options.resources, entry.state)),
         later: laterOf(this.options.seam),
         lend: (name, value) => this.#lend(entry, name, value, { ...attempt, id }),
@@ -329,14 +400,19 @@ export class Engine {
       attempt,
     )
     entry.executions.set(id, execution)
-    const run = (leave: () => void): void =>
+    const run = (leave: () => void): void => {
+      if (agent !== null) this.agents.begins(agent.name)
       void execution.run().finally(() => {
         // After it was fenced off, another execution may have its place.
-        if (entry.executions.get(id) === execution) entry.executions.delete(id)
+        const isLast = entry.executions.get(id) === execution
+        if (isLast) entry.executions.delete(id)
         leave()
+        if (agent !== null) this.agents.ends(agent.name, of)
+        if (isLast && execution.heldBack && entry.owner !== null) this.#heldTurns.again(entry, attempt)
         if (isOver(entry.state)) this.#forget(entry)
         else if (!this.#closed) this.#keepOrLetGo(entry)
       })
+    }
     // A step that runs a definition only waits for it: with room of its own it would take that of its child's turns.
     const waits = definition.kind === 'graph' && definition.steps[attempt.agent]?.kind === 'child'
     // What is said of an agent's concurrency is not said of a step that happens to have its name.
@@ -387,6 +463,7 @@ export class Engine {
     const execution = entry.executions.get(id)
     if (execution?.started) return execution.abort('the branch was cancelled')
     execution?.unwait()
+    this.agents.unprobe(attempt.agent, turnId(entry, attempt))
     entry.executions.delete(id)
     void this.#say(entry, { type: 'turn.settle', ...attempt, how: 'ended' })
   }
@@ -411,7 +488,9 @@ export class Engine {
     const entry = await this.entry(row.id)
     if (definition === null || entry === null) return
     if (entry.owner !== null) this.#lost(entry)
+    const marks = row.waits.includes('agent') ? await this.options.store.marks({ kind: agentKind, run: row.id }) : []
     entry.definition = definition
+    entry.marked = new Map(marks.map(({ key, body }) => [key, JSON.parse(body ?? 'null') as number | null]))
     entry.owner = { worker: this.options.worker, epoch: row.epoch }
     entry.claiming = true
     entry.stale = true
@@ -421,7 +500,9 @@ export class Engine {
         : undefined
     this.#entries.set(row.id, entry)
     try {
-      await this.#loop.submit(entry, { type: 'run.claim', epoch: row.epoch, ...(shape !== undefined && { shape }) }, { owned: true })
+      const waited = marks.length > 0 ? { waited: marks.map(({ key }) => key) } : {}
+      const claim = { type: 'run.claim', epoch: row.epoch, ...(shape !== undefined && { shape }), ...waited } as const
+      await this.#loop.submit(entry, claim, { owned: true })
     } catch (error) {
       this.options.onLog({
         level: 'error',
@@ -436,11 +517,14 @@ export class Engine {
     entry.owner = null
     entry.claiming = false
     this.#waiting.delete(entry)
+    entry.held.clear()
+    entry.marked = new Map()
     for (const off of entry.alarms.values()) off()
     entry.alarms.clear()
     for (const execution of entry.executions.values()) {
       execution.unwait()
       execution.fence('another worker owns the run')
+      this.agents.unprobe(execution.attempt.agent, turnId(entry, execution.attempt))
     }
     entry.executions.clear()
     for (const undo of entry.undos.values()) undo.fence('another worker owns the run')
@@ -494,6 +578,7 @@ export class Engine {
         entry.stale = true
         this.#loop.wake(entry)
       }
+      await this.agents.refresh()
     }
   }
 
@@ -532,9 +617,7 @@ export class Engine {
   /** Runs that only wait are let go from memory when there are many: a timer, a person or a resume brings them back. */
   #keepOrLetGo(entry: RunEntry): void {
     if (entry.owner === null) return
-    const { turns, aborting, undo } = entry.state
-    const busy = turns.size + aborting.size + undo.running.size + entry.executions.size + entry.undos.size
-    if (busy > 0 || entry.queue.length > 0) {
+    if (!this.#isIdle(entry) || entry.queue.length > 0) {
       this.#waiting.delete(entry)
       return
     }
@@ -544,13 +627,21 @@ export class Engine {
     if (oldest === undefined) return
     this.#waiting.delete(oldest)
     void this.#loop.submit(oldest, { type: 'run.release' }, { owned: true }).then(
-      () => {
+      ({ refusal }) => {
+        if (refusal !== undefined) return
         this.#entries.delete(oldest.id)
         // So that it is known when the earliest of them is due.
         this.#worker.claim()
       },
       () => {},
     )
+  }
+
+  /** Whether a run owes nothing now, and the store knows what it waits for. */
+  #isIdle(entry: RunEntry): boolean {
+    const { state, executions, undos, held } = entry
+    const busy = state.aborting.size + state.undo.running.size + executions.size + undos.size
+    return busy === 0 && isHeldBack(state, held) && !saysMore(entry)
   }
 
   /** The run is over, and nothing of it runs any more. */
@@ -672,6 +763,7 @@ export class Engine {
   /** Lets go cleanly: bodies are aborted and awaited for their grace, runs are given back as due now. */
   async close(): Promise<void> {
     if (this.#closed) return
+    await this.#opening.catch(() => {})
     await this.#worker.stop()
     await this.#loop.idle()
     this.#closed = true

@@ -40,6 +40,8 @@ export interface ExecutionPort {
   submit(command: Command): Promise<{ readonly refusal?: Refusal | undefined }>
   /** Whether this process still owns the run: asked before the turn and each of its steps. */
   mayStart(): Promise<boolean>
+  /** Whether its agent may act now, as far as was known when `mayStart` had its answer. */
+  isAdmitted(): boolean
   /** The run's resources, made before its first turn. */
   resources(): Promise<ReadonlyMap<string, unknown>>
   /** A resource as this attempt is given it. */
@@ -68,6 +70,8 @@ export class Execution {
   /** Takes it out of the queue at the gate. */
   unwait: () => void = () => {}
   started = false
+  /** It has not begun, because its agent may not act now. */
+  heldBack = false
   readonly #port: ExecutionPort
   readonly #state: State
   readonly #branch: Branch
@@ -205,6 +209,10 @@ export class Execution {
     const { definition } = this.#port
     try {
       if (!(await this.#port.mayStart())) this.fence('another worker owns the run')
+      else if (!this.#port.isAdmitted()) {
+        this.heldBack = true
+        this.fence('its agent may not act now')
+      }
       this.#resources = await this.#port.resources()
       if (this.#status !== 'running') throw this.#reason ?? new Error('aborted')
       return await (definition.kind === 'topology' ? this.#turn(definition) : this.#step(definition))

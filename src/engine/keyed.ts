@@ -2,11 +2,13 @@ import { TuttiError } from '../define/tutti-error.js'
 import type { Engine } from './engine.js'
 import type { Outcome } from './run-entry.js'
 import type { Put } from './store.js'
+import type { AgentRecord } from './tutti.js'
 
-/** What an idempotency key remembers: which request it was used for, and on which run. */
+/** What an idempotency key remembers: which request it was used for, and on which run, or what it made of which agent. */
 interface Remembered {
   readonly request: string
   readonly run: string
+  readonly agent?: AgentRecord
 }
 
 const kind = 'key'
@@ -22,19 +24,24 @@ export async function onceUnder(
   act: (put: Put | undefined) => Promise<Outcome>,
 ): Promise<{ readonly run: string; readonly outcome: Outcome | null }> {
   if (key === undefined) return { run: of.run, outcome: await act(undefined) }
-  checkKey(key)
-  const before = await remembered(engine, key, of)
-  if (before !== null) return { run: before, outcome: null }
-  const outcome = await act({ kind, key, expect: 0, body: JSON.stringify(of) })
+  const before = await rememberedUnder(engine, key, of.request)
+  if (before !== null) return { run: before.run, outcome: null }
+  const outcome = await act(keyPut(key, of))
   if (outcome.refusal === undefined) return { run: of.run, outcome }
-  const meanwhile = await remembered(engine, key, of)
-  return meanwhile === null ? { run: of.run, outcome } : { run: meanwhile, outcome: null }
+  const meanwhile = await rememberedUnder(engine, key, of.request)
+  return meanwhile === null ? { run: of.run, outcome } : { run: meanwhile.run, outcome: null }
 }
 
-function checkKey(key: string): void {
+/** Remembers what came of a request; written with it, or not at all. */
+export function keyPut(key: string, of: Remembered): Put {
+  return { kind, key, expect: 0, body: JSON.stringify(of) }
+}
+
+/** Refuses what not every store could keep as it is. */
+export function checkName(what: string, name: string): void {
   // A store may cut text at NUL, so control characters are refused here.
-  const bad = typeof key !== 'string' || key.length === 0 || key.length > 256 || hasControl(key)
-  if (bad) throw new TuttiError('INVALID_INPUT', 'an idempotency key is a text of 1 to 256 characters with no control characters')
+  const bad = typeof name !== 'string' || name.length === 0 || name.length > 256 || hasControl(name)
+  if (bad) throw new TuttiError('INVALID_INPUT', `${what} is a text of 1 to 256 characters with no control characters`)
 }
 
 function hasControl(text: string): boolean {
@@ -42,11 +49,13 @@ function hasControl(text: string): boolean {
   return false
 }
 
-async function remembered(engine: Engine, key: string, of: Remembered): Promise<string | null> {
+/** What a key was used for, if it was; another request under it is refused. */
+export async function rememberedUnder(engine: Engine, key: string, request: string): Promise<Remembered | null> {
+  checkName('an idempotency key', key)
   const record = await engine.options.store.record(kind, key)
   if (record === null) return null
   const before = JSON.parse(record.body) as Remembered
-  if (before.request !== of.request)
+  if (before.request !== request)
     throw new TuttiError('KEY_REUSED', `the key '${key}' was used for another request`, { hint: 'use a key of its own for each request' })
-  return before.run
+  return before
 }

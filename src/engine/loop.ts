@@ -6,11 +6,13 @@ import { evolve } from '../kernel/evolve.js'
 import { checkStep, InvariantError } from '../kernel/invariants.js'
 import type { State } from '../kernel/state.js'
 import { isOver } from '../kernel/state.js'
+import { agentKind } from './agent-record.js'
 import { encodeEvents, encodeSnapshot } from './codec.js'
 import type { Outcome, RunEntry, Submission } from './run-entry.js'
 import { dueAt, marksOf, statusOf, waitsOf } from './run-view.js'
 import type { Seam } from './seam.js'
-import type { Append, Put, Store, Verdict } from './store.js'
+import type { Append, Mark, Put, Store, Verdict } from './store.js'
+import { isAppend } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
 
 export interface LoopPort {
@@ -26,6 +28,9 @@ export interface LoopPort {
   advance(entry: RunEntry, events: readonly Event[], state: State): void
   /** Somebody else owns the run now. */
   lost(entry: RunEntry): void
+  /** Whether a run may be let go, as it is now. */
+  mayRelease(entry: RunEntry): boolean
+  refused(code: string): void
   broken(entry: RunEntry): void
 }
 
@@ -41,6 +46,8 @@ const snapshotEvents = 2_000
 /** About what one branch adds to a snapshot. */
 const branchBytes = 500
 
+type Holds = RunEntry['marked']
+
 interface Plan {
   readonly entry: RunEntry
   readonly taken: readonly Submission[]
@@ -48,6 +55,8 @@ interface Plan {
   readonly state: State
   readonly events: readonly Event[]
   readonly item: Append | Put | null
+  /** The agents that it then is known to wait for. */
+  readonly held: Holds
 }
 
 /**
@@ -168,11 +177,14 @@ export class Loop {
     const queued = entry.queue.splice(0, commandsMax)
     if (entry.queue.length > 0) this.#ready.add(entry)
     const taken = queued.filter((submission) => {
-      if (!submission.owned || entry.owner !== null) return true
-      this.#settle(submission, () => submission.resolve({ refusal: { code: 'STALE_ATTEMPT', message: 'another worker owns the run' } }))
+      const lost = submission.owned && entry.owner === null
+      const busy = submission.command.type === 'run.release' && !this.#port.mayRelease(entry)
+      if (!lost && !busy) return true
+      const message = lost ? 'another worker owns the run' : 'there is something to do in the run'
+      this.#settle(submission, () => submission.resolve({ refusal: { code: 'STALE_ATTEMPT', message } }))
       return false
     })
-    if (taken.length === 0) return null
+    if (taken.length === 0 && !saysMore(entry)) return null
     const at = this.#port.clock.now()
     try {
       return this.#decided(entry, taken, at)
@@ -204,7 +216,8 @@ export class Loop {
       outcomes.push({ events: decision.events })
       if (put !== undefined) puts.set(put.key, put)
     }
-    return { entry, taken, outcomes, state, events, item: this.#itemOf(entry, state, events, [...puts.values()], at) }
+    const held = isOver(state) ? nobody : heldBy(entry)
+    return { entry, taken, outcomes, state, events, item: this.#itemOf(entry, state, events, [...puts.values()], at, held), held }
   }
 
   #checkInvariants(state: State, events: readonly Event[]): void {
@@ -222,9 +235,9 @@ export class Loop {
     this.#port.broken(entry)
   }
 
-  #itemOf(entry: RunEntry, state: State, events: readonly Event[], puts: readonly Put[], at: number): Append | Put | null {
+  #itemOf(entry: RunEntry, state: State, events: readonly Event[], puts: readonly Put[], at: number, held: Holds): Append | Put | null {
     const [put] = puts
-    if (events.length === 0) return put ?? null
+    if (events.length === 0 && !saysMore(entry)) return put ?? null
     const before = entry.state
     const { rows, blobs } = encodeEvents(events)
     const bytes = rows.reduce((sum, { body }) => sum + body.length, 0)
@@ -240,7 +253,7 @@ export class Loop {
     entry.grown = snapshot === undefined ? grown : { bytes: 0, events: 0 }
     if (snapshot !== undefined) entry.snapshotBytes = snapshot.body.length
     const waiting = before.timers !== state.timers || before.asks !== state.asks || before.turns.size !== state.turns.size
-    const unowned = entry.owner === null && creates === null
+    const agents = agentMarks(entry.marked, held)
     return {
       run: entry.id,
       ...(creates !== null && { create: creates, own: 'take' as const }),
@@ -251,12 +264,13 @@ export class Loop {
       rows,
       at,
       ...(creates !== null || statusOf(before) !== statusOf(state) ? { status: statusOf(state) } : {}),
-      ...(creates !== null || (waiting && waitsOf(before).join() !== waitsOf(state).join()) ? { waits: waitsOf(state) } : {}),
-      ...(events.at(-1)?.type === 'run.released' && { own: 'release' as const }),
-      // Nobody owns it: a worker must find it, if there is now something to do.
-      ...((unowned || events.at(-1)?.type === 'run.released') && { wake: dueAt(state, at) }),
+      ...(creates !== null || agents.length > 0 || (waiting && waitsOf(before).join() !== waitsOf(state).join())
+        ? { waits: waitsOf(state, held) }
+        : {}),
+      ...(events.some(isRelease) && { own: 'release' as const }),
+      ...(creates === null && wakeOf(entry, state, events, at)),
       ...(isOver(state) && { ended: true }),
-      marks: marksOf(before, state),
+      marks: agents.length === 0 ? marksOf(before, state) : [...marksOf(before, state), ...agents],
       puts,
       ...(blobs.length > 0 && { blobs }),
       ...(snapshot !== undefined && { snapshot }),
@@ -266,11 +280,15 @@ export class Loop {
   #conclude(plan: Plan, verdict: Verdict): void {
     const { entry, taken, outcomes, events, state } = plan
     if (!verdict.ok) return this.#conflict(plan, verdict)
+    if (plan.item !== null && entry.owner !== null) entry.marked = plan.held
     if (verdict.epoch !== undefined) entry.owner = { worker: this.#port.worker, epoch: verdict.epoch }
-    if (events.length > 0) this.#port.advance(entry, events, state)
+    if (plan.item !== null && isAppend(plan.item)) this.#port.advance(entry, events, state)
     taken.forEach((submission, index) => {
       const outcome = outcomes[index] ?? { refusal: { code: 'STALE_ATTEMPT', message: 'it was not decided' } as const }
-      if (outcome.refusal !== undefined) entry.refusals.set(outcome.refusal.code, (entry.refusals.get(outcome.refusal.code) ?? 0) + 1)
+      if (outcome.refusal !== undefined) {
+        entry.refusals.set(outcome.refusal.code, (entry.refusals.get(outcome.refusal.code) ?? 0) + 1)
+        this.#port.refused(outcome.refusal.code)
+      }
       this.#settle(submission, () => submission.resolve(outcome))
     })
   }
@@ -287,6 +305,44 @@ export class Loop {
           )
     entry.queue.unshift(...again)
     entry.stale = true
-    if (entry.queue.length > 0) this.#ready.add(entry)
+    if (entry.queue.length > 0 || saysMore(entry)) this.#ready.add(entry)
   }
+}
+
+const nobody: Holds = new Map([])
+
+const isRelease = ({ type }: Event): boolean => type === 'run.released'
+
+/** For which agents a run is known to wait once its next append is durable. Who has just got it does not know yet, and leaves it. */
+function heldBy({ claiming, held, marked }: RunEntry): Holds {
+  if (claiming) return marked
+  return held.size === 0 ? nobody : new Map(held)
+}
+
+/** Whether the store is to know something else of which agents a run waits for. */
+export function saysMore({ owner, claiming, held, marked }: RunEntry): boolean {
+  if (owner === null || claiming) return false
+  if (held.size !== marked.size) return true
+  for (const [agent, until] of held) if (marked.get(agent) !== until) return true
+  return false
+}
+
+function agentMarks(before: Holds, after: Holds): Mark[] {
+  if (before.size === 0 && after.size === 0) return []
+  return [
+    ...[...after].flatMap(([key, until]) => (before.get(key) === until ? [] : [{ kind: agentKind, key, body: JSON.stringify(until) }])),
+    ...[...before.keys()].filter((key) => !after.has(key)).map((key) => ({ kind: agentKind, key, body: null })),
+  ]
+}
+
+/**
+ * When the run is due, if the store is to be told. Of a run that nobody owns it is: a worker must find it, if there is now something to
+ * do. A run that waits for agents says so while it is owned, and its release leaves it: if an agent was resumed in between, then the
+ * store has said that the run is due now, and this must not be forgotten.
+ */
+function wakeOf(entry: RunEntry, state: State, events: readonly Event[], at: number): { readonly wake?: number | null } {
+  const { owner, held } = entry
+  if (!events.some(isRelease)) return owner === null || held.size > 0 ? { wake: dueAt(state, at, held) } : {}
+  if (held.size === 0) return { wake: dueAt(state, at) }
+  return events.length === 1 && !saysMore(entry) ? {} : { wake: at }
 }

@@ -50,6 +50,10 @@ export interface RunEntry {
   readonly alarms: Map<string, () => void>
   readonly askSchemas: Map<string, Schema>
   readonly refusals: Map<string, number>
+  /** The agents that its turns wait for, each with when to look again, if there is such a time. */
+  readonly held: Map<string, number | null>
+  /** The same, as the store knows it. */
+  marked: ReadonlyMap<string, number | null>
   resources: Promise<ReadonlyMap<string, unknown>> | null
 }
 
@@ -71,6 +75,8 @@ export function newEntry(id: string, definition: Internals | null): RunEntry {
     alarms: new Map(),
     askSchemas: new Map(),
     refusals: new Map(),
+    held: new Map(),
+    marked: new Map(),
     resources: null,
   }
 }

@@ -13,6 +13,7 @@ import { follow } from './follow.js'
 import { onceUnder } from './keyed.js'
 import { refused } from './refused.js'
 import type { RunEntry } from './run-entry.js'
+import { runHistory } from './run-history.js'
 import { askView, statusOf, summaryOf } from './run-view.js'
 import type { Command, Run, RunResult } from './tutti.js'
 
@@ -75,6 +76,10 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
         o,
         [o?.reason, o?.compensate],
       ),
+    history: async () => {
+      await current()
+      return runHistory(await engine.journal(id))
+    },
     asks: async () => {
       const { state } = await current()
       return [...state.asks.values()].map((ask) => askView(state, ask)).sort((a, b) => a.openedAt - b.openedAt)

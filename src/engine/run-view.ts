@@ -15,23 +15,36 @@ export function statusOf(state: State): RunStatus {
   return state.pausedAt !== null && !isOver(state) ? 'paused' : state.status
 }
 
-/** What a run waits for, for those who list it. */
-export function waitsOf(state: State): ('person' | 'timer')[] {
+/** What a run waits for, for those who list it; `held`: the agents that turns of it wait for. */
+export function waitsOf(state: State, held: ReadonlyMap<string, unknown> = new Map()): ('person' | 'timer' | 'agent')[] {
   if (state.status !== 'running') return []
   const timer = state.turns.size === 0 && [...state.timers.values()].some(({ kind }) => kind === 'backoff')
   const asleep = [...state.timers.values()].some(({ kind }) => kind === 'sleep')
-  return [...(state.asks.size > 0 ? (['person'] as const) : []), ...(timer || asleep ? (['timer'] as const) : [])]
+  return [
+    ...(state.asks.size > 0 ? (['person'] as const) : []),
+    ...(timer || asleep ? (['timer'] as const) : []),
+    ...(held.size > 0 ? (['agent'] as const) : []),
+  ]
 }
 
 /** When a worker has to look at a run that nobody owns; null: not until something happens to it. */
-export function dueAt(state: State, at: number): number | null {
+export function dueAt(state: State, at: number, held: ReadonlyMap<string, number | null> = new Map()): number | null {
   if (isOver(state)) return null
   if (state.aborting.size > 0) return at
   if (state.pausedAt !== null) return null
-  if (state.turns.size > 0 || state.undo.running.size > 0) return at
+  if (!isHeldBack(state, held) || state.undo.running.size > 0) return at
   let due: number | null = null
+  for (const until of held.values()) if (until !== null) due = Math.min(due ?? Number.POSITIVE_INFINITY, until)
   for (const timer of state.timers.values()) due = Math.min(due ?? Number.POSITIVE_INFINITY, timer.due + state.pausedMs)
   return due
+}
+
+/** Whether no turn of a run can go on: it has none, or all of them wait for their agents. */
+export function isHeldBack(state: State, held: ReadonlyMap<string, unknown>): boolean {
+  if (state.turns.size === 0) return true
+  if (held.size === 0) return false
+  for (const { agent } of state.turns.values()) if (!held.has(agent)) return false
+  return true
 }
 
 /** What a run can be found by: its open asks. */
@@ -94,7 +107,7 @@ export function summaryOf(row: RunRow, hasDefinition: boolean): RunSummary {
     tags: row.tags,
     startedAt: row.startedAt,
     ...(row.endedAt !== null && { endedAt: row.endedAt }),
-    waitsFor: over || hasDefinition || row.worker !== null ? waits : [...waits, 'definition'],
+    waitsFor: over ? [] : hasDefinition || row.worker !== null ? waits : [...waits, 'definition'],
   }
 }
 

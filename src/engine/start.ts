@@ -69,6 +69,7 @@ export async function startRun(
     ...(state !== undefined && { state }),
   }
   const request = JSON.stringify(['start', definition.shape.name, given.named ? id : null, toJsonText(given.input)])
+  await engine.announce()
   const { run, outcome } = await onceUnder(engine, given.key, { request, run: id }, (put) => engine.create(id, definition, command, put))
   if (outcome?.refusal !== undefined) throw refused(outcome.refusal)
   // Of a run that was started before, the tags are its own.
@@ -109,12 +110,9 @@ function notAvailable(internals: Internals): Problem[] {
   })
   if (internals.kind === 'graph')
     return Object.values(internals.steps).flatMap((step) => (step.kind === 'child' ? notAvailable(internalsOf(step.child)) : []))
-  return Object.values(internals.agents).flatMap(({ name, options }) => [
-    ...(['breaker', 'whenStopped'] as const)
-      .filter((option) => options[option] !== undefined)
-      .map((option) => missing(`agents.${name}.${option}`, `the option \`${option}\``)),
-    ...(options.memory === 'session' ? [missing(`agents.${name}.memory`, "the memory 'session'")] : []),
-  ])
+  return Object.values(internals.agents).flatMap(({ name, options }) =>
+    options.memory === 'session' ? [missing(`agents.${name}.memory`, "the memory 'session'")] : [],
+  )
 }
 
 function checkTags(tags: Readonly<Record<string, string>>): Readonly<Record<string, string>> {

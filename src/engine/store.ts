@@ -127,7 +127,8 @@ export interface Mark {
 
 /**
  * A record changed by compare-and-set: `expect` is its revision, 0 if it must not exist. Inside an append it belongs to that run and is
- * deleted with it. `wakeMarked`: every run with this mark is due at `at` and its owner is rung, in the same write.
+ * deleted with it. `wakeMarked`: every run with this mark is due at `at` and its owner is rung, in the same write. `puts`: others that are
+ * done with it; if one of them can't be, none is.
  */
 export interface Put {
   readonly kind: string
@@ -135,6 +136,7 @@ export interface Put {
   readonly expect: number
   readonly body: string
   readonly wakeMarked?: { readonly kind: string; readonly key: string; readonly at: number }
+  readonly puts?: readonly Put[]
 }
 
 export interface StoredRecord {

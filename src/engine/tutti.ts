@@ -4,6 +4,7 @@ import type { Provided } from '../define/resource.js'
 import type { Tags } from '../define/tags.js'
 import type { Report, Rollback, RunStatus } from '../inspect/report-data.js'
 import type { Failure } from '../kernel/failure.js'
+import type { AgentCall, States } from '../kernel/lifecycle.js'
 import type { ModelSource } from '../models/model-factory.js'
 import type { Prices } from '../models/price.js'
 import type { Ask } from '../inspect/ask.js'
@@ -81,6 +82,8 @@ export interface Tutti extends AsyncDisposable {
   runs(filter?: RunFilter): Promise<{ runs: readonly RunSummary[]; cursor?: string }>
   asks(filter?: { runId?: string; agent?: string; tags?: Tags }): Promise<readonly Ask[]>
   readonly agents: AgentControl
+  /** How often something was refused in this process since it was opened, by code. */
+  refusals(): Readonly<Record<string, number>>
   close(): Promise<void>
 }
 
@@ -103,14 +106,16 @@ export interface AgentControl {
   start(name: string, o?: AgentCommand): Promise<AgentRecord>
   stop(name: string, o?: AgentCommand): Promise<AgentRecord>
   terminate(name: string, o?: AgentCommand): Promise<AgentRecord>
+  /** Who changed it, from which revision; the last fifty changes, oldest first. */
+  history(name: string): Promise<readonly AgentChange[]>
 }
 
 /** A command to an agent, and the revision it is based on. */
 export interface AgentCommand extends Command {
   ifRevision?: number | undefined
 }
-export type AgentStatus = 'pending' | 'running' | 'paused' | 'stopped' | 'failed' | 'terminated'
-export type RuntimeState = 'stopped' | 'starting' | 'running' | 'paused' | 'stopping' | 'crashed'
+export type AgentStatus = States['agentStatus']
+export type RuntimeState = States['agentRuntime']
 
 /** Status and runtime state in one record, so that a resume commits both or neither. */
 export interface AgentRecord {
@@ -119,6 +124,16 @@ export interface AgentRecord {
   runtime: RuntimeState
   revision: number
   attempt: number
+}
+
+/** One change of an agent: `revision` is the one it led to, so that it was based on the one before. */
+export interface AgentChange {
+  readonly call: AgentCall
+  readonly at: number
+  readonly by?: string
+  readonly revision: number
+  readonly from: { readonly status: AgentStatus; readonly runtime: RuntimeState }
+  readonly to: { readonly status: AgentStatus; readonly runtime: RuntimeState }
 }
 
 /** One execution of a definition on an input. */
@@ -144,6 +159,16 @@ export interface Run<out O = unknown> {
   cancel(o?: Command & { reason?: string; compensate?: boolean }): Promise<void>
   asks(): Promise<readonly Ask[]>
   answer(askId: string, value: unknown, o?: Command): Promise<void>
+  /** Who steered it, and when; the last fifty changes, oldest first. */
+  history(): Promise<readonly RunChange[]>
+}
+
+/** One change of a run by somebody: `revision` is the event of the journal that it led to, so that it was based on the one before. */
+export interface RunChange {
+  readonly call: 'pause' | 'resume' | 'cancel' | 'answer'
+  readonly at: number
+  readonly by?: string
+  readonly revision: number
 }
 
 /** How a run ended. */

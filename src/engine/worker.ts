@@ -10,6 +10,8 @@ export interface WorkerPort {
   readonly onLog: (entry: LogEntry) => void
   executables(): readonly Executable[]
   claimed(row: RunRow): Promise<void>
+  /** The other workers were looked at: some may have come or gone. */
+  watched(): Promise<void>
   /** Calls at a time of the clock; gives a function that takes it back. */
   at(due: number, ring: () => void): () => void
 }
@@ -103,9 +105,14 @@ export class Worker {
   }
 
   #company(): Promise<void> {
+    const { signal } = this.#stop
     return new Promise((resolve) => {
-      this.#wakeUp = resolve
-      this.#stop.signal.addEventListener('abort', () => resolve(), { once: true })
+      const done = (): void => {
+        signal.removeEventListener('abort', done)
+        resolve()
+      }
+      this.#wakeUp = done
+      signal.addEventListener('abort', done, { once: true })
     })
   }
 
@@ -122,6 +129,7 @@ export class Worker {
       freed += await store.fence({ worker: number, beat }, clock.now())
       this.#watched.delete(number)
     }
+    await this.#port.watched()
     if (freed > 0) this.#port.onLog({ level: 'warn', message: `${freed} runs of workers that died are taken over` })
     // The safety net under everything that should have been told.
     this.claim()

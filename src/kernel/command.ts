@@ -42,7 +42,7 @@ export type Command =
       /** The run only undoes what another has done. */
       readonly undoes?: UndoneRun
     }
-  | { readonly type: 'run.claim'; readonly epoch: number; readonly shape?: Shape }
+  | { readonly type: 'run.claim'; readonly epoch: number; readonly shape?: Shape; readonly waited?: readonly string[] }
   | { readonly type: 'run.release' }
   | { readonly type: 'run.pause'; readonly by?: string }
   | { readonly type: 'run.resume'; readonly by?: string }

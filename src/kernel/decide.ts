@@ -165,9 +165,9 @@ function startGraph(draft: Draft, { steps, stragglers, limits }: GraphShape): nu
 }
 
 /** A worker takes the run over. Whoever had it is fenced off, so that what it was aborting has ended. */
-function claim(draft: Draft, { epoch, shape }: Extract<Command, { type: 'run.claim' }>): Refusal | null {
+function claim(draft: Draft, { epoch, shape, waited }: Extract<Command, { type: 'run.claim' }>): Refusal | null {
   if (isOver(draft.state)) return refuse('RUN_ENDED', `the run ${draft.state.run?.id} has ended`)
-  emit(draft, { type: 'run.claimed', epoch, ...(shape !== undefined && { shape }) })
+  emit(draft, { type: 'run.claimed', epoch, ...(shape !== undefined && { shape }), ...(waited !== undefined && { waited }) })
   for (const { branch, agent, turn, attempt } of byId(draft.state.aborting.values(), ({ branch }) => branch))
     emit(draft, { type: 'turn.aborted', branch, agent, turn, attempt, how: 'fenced' })
   giveUpCrashing(draft)

@@ -64,7 +64,8 @@ export type EventBody =
       readonly undoes?: UndoneRun
     }
   /** A worker performs its effects from here on; `shape` is given where another version of the definition goes on with it. */
-  | { readonly type: 'run.claimed'; readonly epoch: number; readonly shape?: Shape }
+  /** `waited`: agents whose turns were only waiting, so that it was not them who made the last owner die. */
+  | { readonly type: 'run.claimed'; readonly epoch: number; readonly shape?: Shape; readonly waited?: readonly string[] }
   /** Its worker has given it back. */
   | { readonly type: 'run.released' }
   | { readonly type: 'run.paused'; readonly by?: string }

@@ -212,9 +212,10 @@ function activityLate(state: Folding, event: Of<'activity.completed'>): void {
   if (attempt !== undefined) state.aborting = state.aborting.set(id, lateActivity(state, event, attempt), state.edit)
 }
 
-function runClaimed(state: Folding, { shape }: Of<'run.claimed'>): void {
+function runClaimed(state: Folding, { shape, waited = [] }: Of<'run.claimed'>): void {
+  const running = [...state.turns.values()].flatMap(({ branch, agent }) => (waited.includes(agent) ? [] : [branch]))
   if (state.held)
-    for (const key of [...state.turns.keys(), ...[...state.undo.running.keys()].map(undoTimer)])
+    for (const key of [...running, ...[...state.undo.running.keys()].map(undoTimer)])
       state.crashes = state.crashes.set(key, (state.crashes.get(key) ?? 0) + 1, state.edit)
   state.held = true
   if (shape === undefined || state.run === null) return

@@ -243,8 +243,9 @@ export function memoryStore(): Store {
       checkNames(batch)
       const verdicts = batch.map((item): Verdict => {
         if (isAppend(item)) return append(item)
-        const conflict = conflictOf(item)
-        if (conflict === null) applyPut(item)
+        const puts = [item, ...(item.puts ?? [])]
+        const conflict = puts.map(conflictOf).find((verdict) => verdict !== null) ?? null
+        if (conflict === null) for (const put of puts) applyPut(put)
         return conflict ?? { ok: true }
       })
       committed(batch.find(isAppend)?.by ?? null)

@@ -29,9 +29,10 @@ function checkAppend({ run, create, marks = [], puts = [] }: Append): void {
   for (const put of puts) checkPut(put)
 }
 
-function checkPut({ kind, key }: Put): void {
+function checkPut({ kind, key, puts = [] }: Put): void {
   check('the kind of a record', kind)
   check('a key', key)
+  for (const put of puts) checkPut(put)
 }
 
 function check(what: string, text: string): void {

@@ -18,8 +18,9 @@ interface Standing {
  */
 export function commitItem(connection: Connection, item: Append | Put): Verdict {
   if (isAppend(item)) return append(connection, item)
-  const conflict = conflictOf(connection, item)
-  if (conflict === null) put(connection, item, null)
+  const puts = [item, ...(item.puts ?? [])]
+  const conflict = firstConflict(connection, puts)
+  if (conflict === null) for (const each of puts) put(connection, each, null)
   return conflict ?? { ok: true }
 }
 

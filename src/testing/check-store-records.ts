@@ -28,6 +28,22 @@ export const recordChecks: readonly StoreCheck[] = [
     },
   },
   {
+    promise: 'records that are put together are all put, or none is',
+    holds: async ({ store }) => {
+      await commit(store, put('taken', 0, 'first'))
+      const refused = [{ ok: false, why: 'record', found: { revision: 1, body: 'first' } }]
+      same(await store.commit([{ ...put('ada', 0, 'x'), puts: [put('bob', 0, 'y'), put('taken', 0, 'second')] }]), refused)
+      same(await store.commit([{ ...put('taken', 0, 'second'), puts: [put('bob', 0, 'y')] }]), refused)
+      same(
+        (await store.records('agent')).map(({ key }) => key),
+        ['taken'],
+      )
+      same(await store.commit([{ ...put('taken', 1, 'second'), puts: [put('bob', 0, 'y')] }]), [{ ok: true }])
+      same(await store.record('agent', 'taken'), { revision: 2, body: 'second' })
+      same(await store.record('agent', 'bob'), { revision: 1, body: 'y' })
+    },
+  },
+  {
     promise: 'the records of a kind are given by key',
     holds: async ({ store }) => {
       const keys = ['b', 'a', 'B', '\u{1f600}', '\uff5e', 'aa']
@@ -121,6 +137,21 @@ export const recordChecks: readonly StoreCheck[] = [
         ['free'],
       )
       same((await store.mine(owner)).rung, ['owned'])
+    },
+  },
+  {
+    promise: 'an append with no events changes what is said of a run, and a release that says nothing of when it is due leaves that',
+    holds: async ({ store }) => {
+      const by = await joined(store)
+      const marks = [{ kind: 'blocked', key: 'ada', body: '' }]
+      await commit(store, starting('r', by, { own: 'take' }))
+      const owner = { worker: by, epoch: 1 }
+      await commit(store, { run: 'r', expect: 1, head: 1, by, owner, rows: [], at: 2, waits: ['agent'], wake: null, marks })
+      same((await store.load('r'))?.row.waits, ['agent'])
+      const wakeMarked = { kind: 'blocked', key: 'ada', at: 50 }
+      await commit(store, { ...put('ada', 0, 'resumed'), wakeMarked })
+      await commit(store, adding('r', by, 1, { owner, own: 'release' }))
+      same((await store.claim({ worker: by, definitions: executable, now: 49, limit: 9 })).nextWake, 50)
     },
   },
 ]

@@ -18,13 +18,7 @@ function membersOf(union: string, text: string): string[] {
 }
 
 /** Nothing gives these today, so there is nothing to explain: what would give them does not exist. Such a code has no page. */
-const notProduced: Readonly<Record<string, string>> = {
-  AGENT_NOT_FOUND: 'there is no tutti.agents',
-  AGENT_NOT_PAUSED: 'there is no tutti.agents',
-  INVALID_TRANSITION: 'there is no tutti.agents',
-  REVISION_CHANGED: 'there is no tutti.agents',
-  AGENT_STOPPED: 'there is no tutti.agents, so no agent is ever stopped',
-}
+const notProduced: Readonly<Record<string, string>> = {}
 
 const codes = [
   ...new Set(Object.entries(sources).flatMap(([union, file]) => membersOf(union, readFileSync(join(root, file), 'utf8')))),

@@ -153,10 +153,10 @@ guard(
     find: 'verdicts = await this.#port.store.commit(items);',
     put: 'verdicts = items.map(() => ({ ok: true, epoch: 1 })), setTimeout(() => void this.#port.store.commit(items), 20);',
   },
-  // A start is acknowledged that nobody will ever hear of again.
+  // A start is acknowledged that nobody will ever hear of again. The commit before it registers the agents.
   async (env) => {
     using place = new Place()
-    await using killed = new Child('killed', place, { kill: { when: 'before', nth: 1 } }, env)
+    await using killed = new Child('killed', place, { kill: { when: 'before', nth: 2 } }, env)
     expect(await killed.end()).toBe('SIGKILL')
     const store = await sqliteStore(place.store, { durability: 'process' })
     const isThere = (await store.load('run')) !== null

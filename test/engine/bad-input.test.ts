@@ -416,6 +416,7 @@ test('an engine is opened with sensible options only', async () => {
 })
 
 test('what is not there yet is refused where it is asked for, and never ignored', async () => {
-  await using tutti = await open({ store: 'memory:' })
-  await expect(tutti.agents.pause('A')).rejects.toThrow(/not available in this version/)
+  await using tutti = await opened()
+  const definition = solo({ act: (turn: SoloTurn) => turn.finish(1), memory: 'session' } as never)
+  await expect(tutti.start(definition)).rejects.toThrow(/not available in this version/)
 })

@@ -1,0 +1,41 @@
+import type { AgentCode } from '../define/agent-code.js'
+import type { Internals } from '../define/definition.js'
+import type { Command } from '../kernel/command.js'
+import type { Failure } from '../kernel/failure.js'
+import type { Attempt } from '../kernel/state.js'
+import type { AgentBody } from './agent-record.js'
+
+/** The agents of a definition. The steps of a graph are none, except that a step may run a definition of its own. */
+export function agentsOf(internals: Internals): readonly string[] {
+  return internals.kind === 'topology' ? Object.keys(internals.agents) : []
+}
+
+/** Whose turn it is, if it is that of an agent. */
+export function agentOf(definition: Internals | null, { agent }: Attempt): AgentCode | null {
+  return definition?.kind === 'topology' ? (definition.agents[agent] ?? null) : null
+}
+
+/** Whether an attempt has failed, by what it says; null if it says nothing of the kind. */
+export function failedBy(command: Command): boolean | null {
+  switch (command.type) {
+    case 'turn.fail':
+      return true
+    case 'turn.complete':
+      return command.action.type === 'fail'
+    case 'turn.reject':
+      return false
+    default:
+      return null
+  }
+}
+
+/** Why a turn of an agent that may not act fails. */
+export function stopped(name: string, body: AgentBody | undefined): Failure {
+  const message =
+    body?.status === 'terminated'
+      ? `the agent ${name} is terminated`
+      : body?.status === 'failed'
+        ? `the agent ${name} has failed too often in a row: its breaker lets no turn through now`
+        : `the agent ${name} is stopped`
+  return { code: 'AGENT_STOPPED', message, retryable: false, at: {} }
+}

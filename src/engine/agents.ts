@@ -1,0 +1,243 @@
+import { TuttiError } from '../define/tutti-error.js'
+import { type AgentBody, agentKind, changedBy, decodeAgent, registered } from './agent-record.js'
+import { afterAttempt, type Breaker, probing, unprobed } from './breaker.js'
+import type { Put, Store } from './store.js'
+import type { Clock, LogEntry } from './tutti.js'
+
+export interface AgentsPort {
+  readonly store: Store
+  readonly worker: number
+  readonly clock: Clock
+  readonly onLog: (entry: LogEntry) => void
+  /** Something about an agent has changed: turns of it that wait are looked at again. */
+  changed(name: string): void
+}
+
+/** Whether a turn of an agent may begin: `probe` if it may after it has asked to be the one that tries. */
+export type Admission = 'go' | 'wait' | 'fail' | 'probe'
+
+/** What becomes of an agent, with what else is written at once; null: nothing is written. */
+export interface Update {
+  readonly body: AgentBody | null
+  readonly put?: Put
+}
+
+/**
+ * The agents of a store as this process knows them.
+ *
+ * 1. A record changes only by compare-and-set on what was read right before; what is refused is refused on that reading.
+ * 2. What is known only grows newer: a record is replaced by one of a higher revision of the store's.
+ * 3. Once this worker knows that an agent is held back, no turn of it begins here: whoever waits for its turns in flight to end needs to
+ *    hear from every live worker once, and that is `idle`.
+ */
+export class Agents {
+  readonly #port: AgentsPort
+  readonly #known = new Map<string, { readonly stored: number; readonly body: AgentBody }>()
+  readonly #inFlight = new Map<string, number>()
+  readonly #settling = new Map<string, Promise<void>>()
+  readonly #probing = new Set<string>()
+
+  constructor(port: AgentsPort) {
+    this.#port = port
+  }
+
+  /** Reads what others have changed. */
+  async refresh(): Promise<void> {
+    for (const { key, revision, body } of await this.#port.store.records(agentKind))
+      if (revision > (this.#known.get(key)?.stored ?? 0)) this.#read(key, revision, body)
+  }
+
+  /** Registers those that the store has not heard of. */
+  async register(names: readonly string[]): Promise<void> {
+    const unknown = names.filter((name) => !this.#known.has(name))
+    if (unknown.length === 0) return
+    await this.refresh()
+    const missing = unknown.filter((name) => !this.#known.has(name))
+    if (missing.length === 0) return
+    const body = registered(this.#port.clock.now())
+    const verdicts = await this.#port.store.commit(
+      missing.map((key) => ({ kind: agentKind, key, expect: 0, body: JSON.stringify(body) }) satisfies Put),
+    )
+    missing.forEach((name, index) => {
+      if (verdicts[index]?.ok) this.#learn(name, 1, body)
+    })
+    // Of those that others have registered meanwhile.
+    if (verdicts.some(({ ok }) => !ok)) await this.refresh()
+  }
+
+  /** What can't be read is left alone: it must not keep an engine from everything else. */
+  #read(name: string, stored: number, text: string): void {
+    try {
+      this.#learn(name, stored, decodeAgent(name, text))
+    } catch (error) {
+      this.#port.onLog({ level: 'error', message: error instanceof Error ? error.message : String(error) })
+    }
+  }
+
+  known(name: string): AgentBody | undefined {
+    return this.#known.get(name)?.body
+  }
+
+  // ── turns ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** May a turn begin? `of` is which: while an agent is starting, only the one that tries may. */
+  admission(name: string, whenStopped: 'fail' | 'wait', of: string): Admission {
+    const body = this.#known.get(name)?.body
+    if (body === undefined) return 'go'
+    switch (body.status) {
+      case 'pending':
+      case 'running':
+        return body.runtime !== 'starting' || this.#probes(body, of) ? 'go' : 'wait'
+      case 'paused':
+        return 'wait'
+      case 'stopped':
+      case 'terminated':
+        return whenStopped
+      case 'failed':
+        return body.probeAt !== null && body.probeAt <= this.#port.clock.now() ? 'probe' : whenStopped
+    }
+  }
+
+  begins(name: string): void {
+    this.#inFlight.set(name, (this.#inFlight.get(name) ?? 0) + 1)
+  }
+
+  /** A turn has ended here, or was not begun after all. */
+  ends(name: string, of: string): void {
+    const left = (this.#inFlight.get(name) ?? 1) - 1
+    this.#inFlight.set(name, left)
+    this.unprobe(name, of)
+    if (left === 0 && this.known(name)?.runtime === 'stopping') void this.#quietly(this.settle(name))
+  }
+
+  /** An attempt has come to something; null: nothing need be written about it, as of an agent that works. */
+  attempted(name: string, of: string, breaker: Breaker | undefined, failed: boolean): Promise<void> | null {
+    const body = this.known(name)
+    if (body === undefined || (failed ? breaker === undefined : body.failures === 0 && body.probe === null)) return null
+    const at = this.#port.clock.now()
+    return this.#quietly(this.update(name, (now) => ({ body: afterAttempt(now, breaker, { failed, probes: this.#probes(now, of), at }) })))
+  }
+
+  /** Asks that this turn may try whether a failed agent works again; one at a time. */
+  async probe(name: string, of: string): Promise<void> {
+    if (this.#probing.has(name)) return
+    this.#probing.add(name)
+    const { worker, clock } = this.#port
+    await this.#quietly(this.update(name, (now) => ({ body: probing(now, { worker, of }, clock.now()) })))
+    this.#probing.delete(name)
+  }
+
+  /** This turn will not try any more. */
+  unprobe(name: string, of: string): void {
+    const body = this.known(name)
+    if (body === undefined || !this.#probes(body, of)) return
+    const at = this.#port.clock.now()
+    void this.#quietly(this.update(name, (now) => ({ body: this.#probes(now, of) ? unprobed(now, at) : null })))
+  }
+
+  #probes({ probe }: AgentBody, of: string): boolean {
+    return probe !== null && probe.worker === this.#port.worker && probe.of === of
+  }
+
+  // ── changes ────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Changes an agent: what is read, what is made of it, and the write that only stands if nobody was faster. */
+  async update(name: string, make: (body: AgentBody) => Update | Promise<Update>): Promise<AgentBody> {
+    const { store, clock } = this.#port
+    for (;;) {
+      const found = await store.record(agentKind, name)
+      if (found === null) throw notFound(name)
+      const before = decodeAgent(name, found.body)
+      if (found.revision > (this.#known.get(name)?.stored ?? 0)) this.#learn(name, found.revision, before)
+      const { body, put } = await make(before)
+      if (body === null && put === undefined) return before
+      const wakeMarked = { kind: agentKind, key: name, at: clock.now() }
+      const change = body && { kind: agentKind, key: name, expect: found.revision, body: JSON.stringify(body), wakeMarked }
+      const item = change === null ? put : put === undefined ? change : { ...change, puts: [put] }
+      const [verdict] = item === undefined ? [] : await store.commit([item])
+      if (verdict?.ok !== true) continue
+      if (body !== null) this.#learn(name, found.revision + 1, body)
+      return body ?? before
+    }
+  }
+
+  /**
+   * Says that none of its turns is in flight here, and that it has stopped once every live worker has said so. A worker that came later
+   * has found it stopping; one that died has nothing in flight. Hence the living are asked for after it was seen to be stopping.
+   */
+  settle(name: string): Promise<void> {
+    const settling = this.#settling.get(name) ?? this.#settle(name).finally(() => this.#settling.delete(name))
+    this.#settling.set(name, settling)
+    return settling
+  }
+
+  async #settle(name: string): Promise<void> {
+    const { worker, clock } = this.#port
+    const isQuiet = (): boolean => (this.#inFlight.get(name) ?? 0) === 0
+    const seen = this.known(name)
+    if (seen?.runtime !== 'stopping' || !isQuiet()) return
+    const living = await this.#living()
+    await this.update(name, (body) => {
+      if (body.revision !== seen.revision || !isQuiet()) return { body: null }
+      const idle = [...new Set([...body.idle.filter((other) => living.has(other)), worker])]
+      const isLast = [...living].every((other) => idle.includes(other))
+      const settled = isLast ? changedBy(body, { call: 'settle', at: clock.now() }) : null
+      if (settled !== null && settled !== 'same') return { body: settled }
+      return { body: idle.length === body.idle.length && body.idle.includes(worker) ? null : { ...body, idle } }
+    })
+  }
+
+  async #living(): Promise<ReadonlySet<number>> {
+    const peers = await this.#port.store.beat(this.#port.worker)
+    return new Set([this.#port.worker, ...peers.flatMap(({ worker, gone }) => (gone ? [] : [worker]))])
+  }
+
+  /** Workers come and go: what waits for one that is gone goes on. */
+  async watched(): Promise<void> {
+    const open = [...this.#known].filter(([, { body }]) => body.runtime === 'stopping' || body.probe !== null)
+    if (open.length === 0) return
+    await this.#quietly(this.#goOn(open.map(([name]) => name)))
+  }
+
+  async #goOn(names: readonly string[]): Promise<void> {
+    const living = await this.#living()
+    for (const name of names) {
+      const body = this.known(name)
+      if (body?.runtime === 'stopping') await this.settle(name)
+      else if (body?.probe && !living.has(body.probe.worker)) await this.#abandon(name, body.probe.worker)
+    }
+  }
+
+  /** The process with the turn that was to try is gone. */
+  async #abandon(name: string, worker: number): Promise<void> {
+    const at = this.#port.clock.now()
+    await this.update(name, (body) => ({ body: body.probe?.worker === worker ? unprobed(body, at) : null }))
+  }
+
+  #learn(name: string, stored: number, body: AgentBody): void {
+    const before = this.#known.get(name)
+    if (before !== undefined && before.stored >= stored) return
+    this.#known.set(name, { stored, body })
+    if (body.runtime === 'stopping') void this.#quietly(this.settle(name))
+    if (before?.body.revision !== body.revision) this.#port.changed(name)
+  }
+
+  /** What nobody waits for must not fail unheard. What it was about is looked at again when workers are watched. */
+  async #quietly(work: Promise<unknown>): Promise<void> {
+    try {
+      await work
+    } catch (error) {
+      this.#port.onLog({
+        level: 'warn',
+        message: `an agent's record could not be changed: ${error instanceof Error ? error.message : String(error)}`,
+      })
+    }
+  }
+}
+
+/** There is no agent of this name on the store. */
+export function notFound(name: string): TuttiError {
+  return new TuttiError('AGENT_NOT_FOUND', `there is no agent ${JSON.stringify(String(name))} on this store`, {
+    hint: 'an agent is there once a process has opened the store with a definition that contains it: agents.list() has them all',
+  })
+}
