@@ -131,7 +131,7 @@ guard(
 
 guard(
   'the delivery one by one',
-  { file: 'engine/activities.js', find: 'setImmediate(() => {', put: '((now) => now())(() => {' },
+  { file: 'engine/activities.js', find: 'this.#port.later(() => {', put: '((now) => now())(() => {' },
   // Chains of steps that were interrupted don't come to what they would have.
   async (env) => {
     using place = new Place()
