@@ -108,7 +108,12 @@ class NotUndone extends CodedFailure {
 
 /** What a child run left undone, if this is thrown by one. */
 export function notUndoneBy(thrown: unknown): { notUndone?: readonly string[] } {
-  return thrown instanceof NotUndone ? { notUndone: thrown.notUndone } : {}
+  try {
+    return thrown instanceof NotUndone ? { notUndone: thrown.notUndone } : {}
+  } catch {
+    // A proxy that was revoked can't even be asked what it is.
+    return {}
+  }
 }
 
 function outputOf(id: string, state: State): ChildDone {

@@ -1,4 +1,4 @@
-import { agent, type Definition, open, TuttiError, topology, type Tutti } from 'tutti'
+import { agent, type Definition, TuttiError, topology, type Tutti } from 'tutti'
 import { expect, test } from 'vitest'
 import {
   codeOf,
