@@ -177,6 +177,14 @@ function conclusion({ agent, request, results }: Scene): string {
 
 const isDone = ({ results }: Scene, name: string): boolean => results.some(({ tool, text }) => tool === name && text !== undefined)
 
+/** Of the result of a fork, what the agents said. */
+function told(value: unknown): unknown {
+  const { results } = (value ?? {}) as { results?: unknown }
+  if (!Array.isArray(results)) return value
+  const each = results as readonly { agent_name?: unknown; value?: unknown; status?: unknown }[]
+  return each.map(({ agent_name, value: said, status }) => `${String(agent_name)}: ${topicOf(asText(said ?? status ?? ''))}`).join('; ')
+}
+
 const asText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
 function textOf(message: LanguageModelV3Message | undefined): string {
@@ -203,7 +211,7 @@ function resultsOf(message: LanguageModelV3Message): Result[] {
       case 'text':
       case 'json':
       case 'content':
-        return [{ tool, text: asText(output.value) }]
+        return [{ tool, text: asText(told(output.value)) }]
       case 'error-text':
       case 'error-json':
       case 'execution-denied':
