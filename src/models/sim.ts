@@ -89,25 +89,37 @@ function waysOn(scene: Scene): Said[] {
   const excluded = [...route.known, ...scene.invoked, place?.waiting, agent]
   const fresh = targets.filter((name) => !excluded.includes(name))
   const answers = (name: string) => place?.answering?.includes(name) ?? true
-  const asked = isDone(scene, coordination.invoke)
-  const helpers = asked ? [] : fresh.filter(answers).slice(0, route.path.length > 1 ? askedMax.later : askedMax.first)
-  const heirs = fresh.filter((name) => !answers(name))
-  const heir = heirs[Math.floor(chance() * heirs.length)]
+  const helpers = route.round > 1 ? [] : fresh.filter(answers).slice(0, route.path.length > 1 ? askedMax.later : askedMax.first)
+  const heir = oneOf(
+    fresh.filter((name) => route.round > 1 || !answers(name)),
+    chance,
+  )
   const back = route.path.slice(0, -1).findLast((name) => targets.includes(name))
-  const rest = [...fresh, ...targets].filter((name) => name !== agent)
+  const others = targets.filter((name) => name !== agent)
+  const again = oneOf(others, chance)
   const waits = typeof place?.waiting === 'string' && targets.includes(place.waiting)
-  return [
-    ...(helpers.length > 0 ? [invoke(scene, 'asks', helpers)] : []),
+  const on = [
+    ...(helpers.length > 0 && !isDone(scene, coordination.invoke) ? [invoke(scene, 'asks', helpers)] : []),
     ...(heir === undefined ? [] : [invoke(scene, 'hands over to', [heir])]),
-    ...(waits ? [reply(scene, place.waiting)] : []),
-    ...(tools.has(coordination.finish) ? [finish(scene)] : []),
-    ...(back === undefined ? [] : [invoke(scene, 'answers', [back])]),
-    ...(tools.has(coordination.ask) && !isDone(scene, coordination.ask)
-      ? [{ calls: [{ name: coordination.ask, input: { question: `${simulated} ${agent} asks: is this right? ${conclusion(scene)}` } }] }]
-      : []),
-    ...rest.slice(0, 1).map((name) => invoke(scene, 'asks', [name])),
-    ...(waits ? [] : [prose(scene)]),
   ]
+  const out = [...(waits ? [reply(scene, place.waiting)] : []), ...(tools.has(coordination.finish) ? [finish(scene)] : [])]
+  const fallback = [
+    ...(back === undefined ? [] : [invoke(scene, 'answers', [back])]),
+    ...(tools.has(coordination.ask) && !isDone(scene, coordination.ask) ? [ask(scene)] : []),
+    ...(again === undefined
+      ? []
+      : [invoke({ ...scene, route: { path: [agent], known: [agent], round: route.round + 1 } }, 'asks', [again])]),
+    prose(scene),
+  ]
+  // Whoever has come round once without an end looks for one: nobody is asked to come back, and the first end that there is is taken.
+  return route.round > 1 ? [...out, ...on, ...fallback] : [...on, ...out, ...fallback]
+}
+
+const oneOf = (names: readonly string[], chance: () => number): string | undefined => names[Math.floor(chance() * names.length)]
+
+function ask(scene: Scene): Said {
+  const question = `${simulated} ${scene.agent} asks: is this right? ${conclusion(scene)}`
+  return { calls: [{ name: coordination.ask, input: { question } }] }
 }
 
 /** The names that `invoke_agent` takes: of one list, or of one form per agent. */
