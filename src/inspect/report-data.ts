@@ -7,6 +7,13 @@ export type RunStatus = 'running' | 'paused' | 'compensating' | 'succeeded' | 'f
 /** What was undone when a run failed or was cancelled; none: there was nothing to undo. */
 export type Rollback = 'none' | 'complete' | 'partial'
 
+/** What models have used; the cost is there only where all of it is known. */
+export interface UsageTotal {
+  inputTokens: number
+  outputTokens: number
+  costUsd?: number
+}
+
 /** What a run did, derived from its journal. Everything but `measured` is the same in every order. */
 export interface Report {
   runId: string
@@ -32,6 +39,8 @@ export interface Report {
     attempts: Readonly<Record<string, number>>
     cancelled: number
     refusals: Readonly<Record<string, number>>
-    usage: { inputTokens: number; outputTokens: number; costUsd?: number }
+    usage: UsageTotal
+    /** The same by agent and by branch, if a model was called. */
+    usageBy?: Readonly<Record<'agents' | 'branches', Readonly<Record<string, UsageTotal & { calls: number }>>>>
   }
 }

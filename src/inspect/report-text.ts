@@ -128,7 +128,7 @@ function measuredOf({ measured }: Report): Fact[] {
     ...(cancelled === 0 ? [] : [fact('Branches cancelled', `${cancelled}`)]),
     ...(Object.keys(refusals).length === 0 ? [] : [fact('Refused', counts(refusals))]),
     ...(usage.inputTokens + usage.outputTokens === 0 ? [] : [fact('Tokens', `${usage.inputTokens} in, ${usage.outputTokens} out`)]),
-    ...(usage.costUsd === undefined ? [] : [fact('Cost', `${usage.costUsd} USD`)]),
+    ...(usage.costUsd === undefined ? [] : [fact('Cost', `${Number(usage.costUsd.toPrecision(6))} USD`)]),
   ]
 }
 

@@ -5,6 +5,7 @@ import { byId, rootBarrier } from '../kernel/ids.js'
 import type { Slot } from '../kernel/join.js'
 import { graphLists } from './graph-report.js'
 import type { Report, RunStatus } from './report-data.js'
+import { usageReport } from './usage-report.js'
 
 /**
  * The report of a run: one pass over its journal, then a walk over what is reported of it (KERNEL §12).
@@ -35,7 +36,7 @@ export function reportOf(events: Iterable<Event>, extra: { readonly refusals?: R
       attempts: run.attempts,
       cancelled: run.cancelled,
       refusals: extra.refusals ?? {},
-      usage: { inputTokens: 0, outputTokens: 0 },
+      ...usageReport(journal),
     },
   }
 }
