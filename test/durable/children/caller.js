@@ -7,8 +7,9 @@ const definition = counted(tutti, write)
 const engine = await open({ store: given.store, ...(given.executes && { definitions: [definition] }) })
 
 /** @param {any} order */
-async function obey({ act, run, ask, value, key, by, input }) {
+async function obey({ act, run, ask, value, key, by, input, agent }) {
   if (act === 'start') return (await engine.start(definition, { key, input })).id
+  if (agent !== undefined) return engine.agents[/** @type {'pause' | 'resume'} */ (act)](agent, { key, by })
   const handle = await engine.run(run)
   if (act === 'resume') return handle.resume({ key, by })
   if (act === 'answer') return handle.answer(ask, value, { key, by })
