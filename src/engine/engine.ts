@@ -372,7 +372,8 @@ export class Engine {
         maxValue: this.options.store.promises.maxValue,
         definition,
         submit: (command) => {
-          const failed = agent === null ? null : failedBy(command)
+          // Of a run that another worker has, nothing is said any more.
+          const failed = agent === null || entry.owner === null ? null : failedBy(command)
           const counted = agent === null || failed === null ? null : this.agents.attempted(agent.name, of, agent.options.breaker, failed)
           // Before it is decided: a failure too many must keep the next attempt from starting.
           return counted === null ? this.#say(entry, command) : counted.then(() => this.#say(entry, command))
