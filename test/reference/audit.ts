@@ -151,7 +151,7 @@ class Auditor {
 
   /** Whether a turn lies in a detached branch that an entry is not in, out of the reach of the entry's plan. */
   #isApart(turn: string, entry: Entry): boolean {
-    if (entry.plan === 'run') return false
+    if (entry.plan === '#') return false
     const isIn = (branch: string, detached: string): boolean => `${branch}.`.startsWith(`${detached}.`)
     return this.#detached.some((detached) => isIn(branchOf(turn), detached) && !isIn(branchOf(entry.turn), detached))
   }

@@ -383,6 +383,21 @@ export class Reference {
     return owed.sort((a, b) => compareEntries(a.of, b.of))
   }
 
+  /** The plans that were made, with what each of them has taken. */
+  plans(): { at: string; entries: string[]; unknown: string[]; decidedBy: string[] }[] {
+    return this.#undoing.plans.map(({ at, entries }) => {
+      const unknown = entries.filter(({ status }) => status === 'unknown').map(({ id }) => id)
+      const choice = this.#choices.find((made) => made.choice.kind === 'undo' && made.choice.at === at)?.choice
+      const ids = entries.map(({ id }) => id).filter((id) => !unknown.includes(id))
+      return {
+        at,
+        entries: ids.sort(compareEntries),
+        unknown: unknown.sort(compareEntries),
+        decidedBy: (choice?.decidedBy ?? []).map(String),
+      }
+    })
+  }
+
   /** The choices that were made, but for those under slots that read cancelled. */
   choices(): readonly RefChoice[] {
     const seen = this.#choices.filter(({ branch }) => branch === null || this.#isVisible(branch)).map(({ choice }) => choice)
@@ -857,7 +872,7 @@ export class Reference {
   /** Whether an attempt under the barrier is aborting, or a plan under it runs. */
   #isBusyUnder(barrier: Barrier): boolean {
     const isUnder = (id: string): boolean => this.#isUnder(this.#branch(id), barrier)
-    const running = this.#undoing.plans.filter((plan) => !this.#undoing.isOver(plan) && plan.at !== 'run')
+    const running = this.#undoing.plans.filter((plan) => !this.#undoing.isOver(plan) && plan.at !== '#')
     return (
       [...this.#aborting].some((id) => isUnder(id.split('/')[0] as string)) ||
       running.some((plan) => isUnder(this.#barrier(plan.at).owner as string))
@@ -903,7 +918,7 @@ export class Reference {
   }
 
   #isVisiblePlan({ at }: RefPlan): boolean {
-    return at === 'run' || this.#isVisible(this.#barrier(at).owner as string)
+    return at === '#' || this.#isVisible(this.#barrier(at).owner as string)
   }
 
   #reportedPlans(): object[] {
@@ -1112,7 +1127,7 @@ export class Reference {
     const entries = compensates ? this.#undoing.free() : []
     if (entries.length === 0) return this.#end(ending)
     this.#ending = ending
-    this.#beginPlan('run', null, entries, this.#uncertain(entries, null))
+    this.#beginPlan('#', null, entries, this.#uncertain(entries, null))
     this.#conclude()
   }
 

@@ -62,7 +62,7 @@ const misreadings: readonly Misreading[] = [
   {
     name: 'reports that list what was done under cancelled slots',
     file: 'model.ts',
-    find: "return at === 'run' || this.#isVisible(this.#barrier(at).owner as string)",
+    find: "return at === '#' || this.#isVisible(this.#barrier(at).owner as string)",
     replace: "return at !== ''",
   },
   {

@@ -95,9 +95,9 @@ function abortMoves(run: Reference, game: Game, owed: Owed): Move[] {
   if (game.does === undefined) return moves
   const activity = game.does(owed).find(({ key }) => key === inFlight)
   const { type } = game.act(owed)
-  if (activity !== undefined)
+  if (activity?.outcome === 'done')
     moves.push({ id: `step ${id} ${activity.key} ends`, kind: 'step', make: () => run.record(owed.branch, activity) })
-  else if (type !== 'fail' && type !== 'throw') moves.push(settle('late'))
+  else if (inFlight === null && type !== 'fail' && type !== 'throw') moves.push(settle('late'))
   return [...moves, settle('fenced')]
 }
 

@@ -3,7 +3,7 @@
  * end what came out. Wording is left out: codes, places and causes must agree, texts need not.
  */
 import type { Action } from '../../src/kernel/action.js'
-import type { Command } from '../../src/kernel/command.js'
+import type { ActivitySpeaker, Command, Speaker } from '../../src/kernel/command.js'
 import { decide } from '../../src/kernel/decide.js'
 import type { Event } from '../../src/kernel/event.js'
 import { evolve } from '../../src/kernel/evolve.js'
@@ -13,20 +13,28 @@ import type { Code, TopologyShape } from '../../src/kernel/shape.js'
 import { defaultLimits } from '../../src/kernel/shape.js'
 import type { State } from '../../src/kernel/state.js'
 import { branchOf, newState, waitingAgent } from '../../src/kernel/state.js'
-import type { Owed, RefAction, RefTopology } from './model.js'
+import type { Owed, RefAction, RefActivity, RefTopology } from './model.js'
 import { canonical, Reference } from './model.js'
+import type { Sample } from './random.js'
 import { Random, sample } from './random.js'
-import type { Game, Strategy } from './search.js'
-import { movesOf, steeringOf, strategyOf } from './search.js'
+import type { Game, Move, Strategy } from './search.js'
+import { leftToDo, movesOf, steeringOf, strategyOf } from './search.js'
 
 export function shapeOf(topology: RefTopology): { shape: TopologyShape; code: Code } {
   const merge = topology.merge ?? {}
   const agents = topology.nodes.map((name) => {
-    const { maxRejections = 2, attempts = 1 } = topology.agents?.[name] ?? {}
+    const { maxRejections = 2, attempts = 1, compensates } = topology.agents?.[name] ?? {}
     const retry = { attempts, backoffMs: 0, factor: 2, maxBackoffMs: 30_000 }
     return [
       name,
-      { takes: ['request', 'merged', 'join', 'answer', 'expired', 'feedback'] as const, maxRejections, retry, timeoutMs: null },
+      {
+        takes: ['request', 'merged', 'join', 'answer', 'expired', 'feedback'] as const,
+        maxRejections,
+        retry,
+        timeoutMs: null,
+        ...(compensates === true && { compensates }),
+        ...(compensates !== undefined && { toolsCompensate: true as const }),
+      },
     ] as const
   })
   return {
@@ -82,18 +90,20 @@ class Kernel {
     else this.do({ type: 'turn.complete', ...speaker, action: action.type === 'fail' ? { type: 'fail', error } : (action as Action) })
   }
 
-  /** A run that is being closed refuses it; the reference does nothing then. */
-  cancel(): void {
-    if (!this.state.closing) this.do({ type: 'run.cancel' })
+  /** A run that is being closed, or undoes what it did, refuses it; the reference does nothing then. */
+  cancel(compensate: boolean): void {
+    if (!this.state.closing && this.state.status === 'running') this.do({ type: 'run.cancel', compensate })
   }
 
-  /** A run that is being closed refuses it; the reference has nothing left to start then. */
-  pause(): void {
-    if (!this.state.closing) this.do({ type: 'run.pause' })
+  /** A run that is being closed with nothing to undo refuses it. */
+  pause(): boolean {
+    if (!this.#refused({ type: 'run.pause' })) this.do({ type: 'run.pause' })
+    return this.state.pausedAt !== null
   }
 
   resume(): void {
-    if (this.state.pausedAt !== null) this.do({ type: 'run.resume' })
+    this.do({ type: 'run.resume' })
+    this.#retryUndos()
   }
 
   fire(id: string): void {
@@ -101,10 +111,73 @@ class Kernel {
     this.do({ type: 'timer.fire', timer: id })
   }
 
-  settle(id: string): void {
-    const attempt = this.state.aborting.get(id)
-    if (attempt === undefined) throw new Error(`${id} is not aborting`)
-    this.do({ type: 'turn.settle', ...attempt, how: 'ended' })
+  startActivity(attempt: string, key: string): void {
+    this.do({ type: 'activity.start', ...this.#activity(attempt, key), undo: { tool: key, input: null } })
+  }
+
+  endActivity(attempt: string, { key, outcome }: RefActivity): void {
+    const error = { code: 'ACTIVITY_OUTCOME_UNKNOWN', message: 'who knows', retryable: false, at: {} } as const
+    if (outcome === 'done') this.do({ type: 'activity.complete', ...this.#activity(attempt, key), value: key })
+    else this.do({ type: 'activity.fail', ...this.#activity(attempt, key), error })
+  }
+
+  settle(id: string, how: string): void {
+    const done = how === 'late' ? { done: { output: 'late' } } : {}
+    this.do({ type: 'turn.settle', ...this.#speaker(id), how: how === 'fenced' ? 'fenced' : 'ended', ...done })
+  }
+
+  /** Once, and only by the attempt that is owed, at the revision it was started at. */
+  undo(of: string, how: 'compensated' | 'failed'): void {
+    const running = this.state.undo.running.get(of)
+    if (running === undefined) throw new Error(`no undo of ${of} is owed`)
+    const { attempt, revision } = running
+    const error = { code: 'AGENT_FAILED', message: 'it can not be undone', retryable: true, at: {} } as const
+    const end = { compensated: { type: 'undo.complete' }, failed: { type: 'undo.fail', error, retryable: true } } as const
+    const command = { ...end[how], of, attempt, revision } as Command
+    this.#expectRefusal({ ...command, revision: revision - 1 } as Command, 'STALE_REVISION')
+    this.#expectRefusal({ ...command, attempt: attempt + 1 } as Command, 'STALE_ATTEMPT')
+    this.do(command)
+    this.#expectRefusal(command, how === 'compensated' ? 'ALREADY_COMPENSATED' : 'STALE_ATTEMPT')
+    if (this.state.pausedAt === null) this.#retryUndos()
+  }
+
+  /** The reference knows no waiting in between. */
+  #retryUndos(): void {
+    for (const { id, kind } of this.state.timers.values()) if (kind === 'undo') this.fire(id)
+  }
+
+  #refused(command: Command): string | null {
+    const decision = this.#decide(this.state, command, this.#at, this.#code)
+    return 'refusal' in decision ? decision.refusal.code : null
+  }
+
+  #expectRefusal(command: Command, code: string): void {
+    const refused = this.#refused(command)
+    if (refused !== code) throw new Error(`${command.type} is refused with ${refused} instead of ${code}`)
+  }
+
+  #speaker(id: string): Speaker {
+    const [name = ''] = id.split('/')
+    const found = this.state.aborting.get(id) ?? this.state.turns.get(name)
+    if (found === undefined) throw new Error(`${id} neither runs nor is aborting`)
+    const { branch, agent, turn, attempt } = found
+    return { branch, agent, turn, attempt }
+  }
+
+  #activity(attempt: string, key: string): ActivitySpeaker {
+    return { ...this.#speaker(attempt), key, name: key, delivered: 0 }
+  }
+
+  undos(): { of: string; attempt: number }[] {
+    return [...this.state.undo.running.values()].map(({ of, attempt }) => ({ of, attempt }))
+  }
+
+  plans(): unknown[] {
+    return this.journal.flatMap((event) => {
+      if (event.type !== 'undo.planned' || event.entries.length + (event.unknown?.length ?? 0) === 0) return []
+      const { barrier, entries, unknown = [], decidedBy = [] } = event
+      return [{ at: barrier, entries, unknown, decidedBy }]
+    })
   }
 
   owed(): unknown[] {
@@ -119,9 +192,11 @@ class Kernel {
 
   outcome(): unknown {
     const last = this.journal.at(-1)
-    if (last?.type === 'run.succeeded') return { status: 'succeeded', output: last.output }
-    if (last?.type === 'run.failed') return { status: 'failed', error: last.error }
-    return last?.type === 'run.cancelled' ? { status: 'cancelled' } : null
+    if (last?.type !== 'run.succeeded' && last?.type !== 'run.failed' && last?.type !== 'run.cancelled') return null
+    const { rollback = 'none', notUndone = [] } = last
+    const status = last.type.slice('run.'.length)
+    const [output, error] = [last.type === 'run.succeeded' ? last.output : undefined, last.type === 'run.failed' ? last.error : undefined]
+    return { status, output, error, rollback, notUndone }
   }
 }
 
@@ -141,10 +216,7 @@ function bare(value: unknown): unknown {
   )
 }
 
-function outcomeOf(run: Reference): unknown {
-  const outcome = run.outcome()
-  return outcome === null ? null : { status: outcome.status, output: outcome.output, error: outcome.error }
-}
+const byOf = (a: { of: string }, b: { of: string }): number => (a.of < b.of ? -1 : 1)
 
 const same = (a: unknown, b: unknown): boolean => canonical(bare(a)) === canonical(bare(b))
 
@@ -167,14 +239,65 @@ function compared(run: Reference, kernel: Kernel): string | null {
         .timers()
         .map(({ id }) => id)
         .sort(),
-      [...kernel.state.timers.keys()].sort(),
+      [...kernel.state.timers.values()]
+        .filter(({ kind }) => kind !== 'undo')
+        .map(({ id }) => id)
+        .sort(),
     ],
-    ['outcome', outcomeOf(run), kernel.outcome()],
+    ['undos', run.undos().sort(byOf), kernel.undos().sort(byOf)],
+    ['plans', run.plans(), kernel.plans()],
+    ['compensating', run.compensating(), kernel.state.status === 'compensating'],
+    ['paused', run.outcome() === null && run.paused(), kernel.state.pausedAt !== null],
+    ['outcome', run.outcome(), kernel.outcome()],
   ]
   const different = pairs.find(([, expected, got]) => !same(expected, got))
   return different === undefined
     ? null
     : `${different[0]}\nreference: ${canonical(bare(different[1]))}\nkernel:    ${canonical(bare(different[2]))}`
+}
+
+/** The same move on the kernel, as it has to be made of what stands before it is made on the reference. */
+function mirrorOf(kernel: Kernel, run: Reference, game: Game, { id: move, kind }: Move): () => void {
+  const [, id = '', key = '', what = ''] = move.split(' ')
+  const speaks = ({ branch, turn, attempt }: Owed): boolean => attemptId(branch, turn, attempt) === id
+  const owed = [...run.owed(), ...run.aborted()].find(speaks)
+  const todo = owed === undefined ? [] : leftToDo(run, game, owed)
+  switch (kind) {
+    case 'act': {
+      const action = game.act(owed as Owed)
+      const { inFlight } = run.work((owed as Owed).branch)
+      return () => {
+        for (const activity of todo) {
+          if (activity.compensates && activity.key !== inFlight) kernel.startActivity(id, activity.key)
+          kernel.endActivity(id, activity)
+        }
+        kernel.act((owed as Owed).branch, action)
+      }
+    }
+    case 'step': {
+      const activity = todo.find((one) => one.key === key) as RefActivity
+      return () => (what === 'starts' ? kernel.startActivity(id, key) : kernel.endActivity(id, activity))
+    }
+    case 'settle':
+      return () => kernel.settle(id, key)
+    case 'undo': {
+      const how = Number(key) > (game.undoFails?.(id) ?? 0) ? 'compensated' : 'failed'
+      return () => kernel.undo(id, how)
+    }
+    case 'answer': {
+      const ask = run.asks().find((open) => open.id === id)
+      const value = ask === undefined ? null : game.answer(ask)
+      return () => kernel.do({ type: 'ask.answer', askId: id, value: value ?? null })
+    }
+    case 'fire':
+      return () => kernel.fire(id)
+    case 'cancel':
+      return () => kernel.cancel(move === 'cancel')
+    case 'pause':
+      return () => {}
+    case 'resume':
+      return () => kernel.resume()
+  }
 }
 
 /** Plays one order on both; what differs first, or null. */
@@ -190,25 +313,17 @@ export function playBoth(game: Game, choose: Strategy, decides: Decide = decide)
     const moves = movesOf(run, game)
     const move = choose(moves, step, steering)
     order.push(move.id)
-    const [, id = ''] = move.id.split(' ')
-    const owed = run.owed().find(({ branch, turn, attempt }) => `${branch}/${turn}/${attempt}` === id)
-    const action = move.kind === 'act' && owed !== undefined ? game.act(owed) : null
-    const ask = run.asks().find((open) => open.id === id)
+    const mirror = mirrorOf(kernel, run, game, move)
+    if (move.kind === 'pause' && !kernel.pause()) continue
     move.make()
-    if (action !== null && owed !== undefined) kernel.act(owed.branch, action)
-    else if (move.kind === 'fire') kernel.fire(id)
-    else if (move.kind === 'settle') kernel.settle(id)
-    else if (move.kind === 'cancel') kernel.cancel()
-    else if (move.kind === 'pause') kernel.pause()
-    else if (move.kind === 'resume') kernel.resume()
-    else if (ask !== undefined) kernel.do({ type: 'ask.answer', askId: id, value: game.answer(ask) ?? null })
+    mirror()
   }
   return 'the run does not end'
 }
 
 /** One random topology in some random orders on both; what differs first, or null. */
-export function difference(seed: number, orders: number, decides?: Decide): string | null {
-  const game = sample(seed)
+export function difference(seed: number, orders: number, decides?: Decide, sampler: (seed: number) => Sample = sample): string | null {
+  const game = sampler(seed)
   const random = new Random(seed * 7 + 1)
   for (let order = 0; order < orders; order++) {
     const found = playBoth(game, strategyOf(random, order, []), decides)

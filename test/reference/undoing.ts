@@ -33,7 +33,7 @@ export interface RefEntry {
 }
 
 export interface RefPlan {
-  /** The barrier it was made at; 'run' is the run's own. */
+  /** The barrier it was made at; `#` is the run's own. */
   readonly at: string
   readonly entries: readonly RefEntry[]
 }
