@@ -70,7 +70,7 @@ function open(state: State): Entry[] {
 }
 
 function sorted(entries: readonly Entry[]): Entry[] {
-  return [...entries].sort((a, b) => compareIds(`${a.branch}/${a.turn}`, `${b.branch}/${b.turn}`) || (a.id < b.id ? -1 : 1))
+  return [...entries].sort((a, b) => compareIds(a.branch, b.branch) || a.turn - b.turn || (a.id < b.id ? -1 : 1))
 }
 
 function emitPlan(draft: Draft, barrier: string, taken: readonly Entry[]): void {
@@ -118,7 +118,10 @@ export function rollbackOf(state: State): {
   const { undo } = state
   const seen = [...undo.undone.entries()].some(([barrier, path]) => barrier === rootBarrier || !readsCancelled(state, path))
   if (undo.left.size === 0) return { rollback: seen ? 'complete' : 'none' }
-  const left = [...undo.left.entries()].sort(([a, x], [b, y]) => compareIds(x.branch, y.branch) || (a < b ? -1 : 1))
+  const turnOf = (id: string): number => undo.nodes.get(id)?.entry?.turn ?? 0
+  const left = [...undo.left.entries()].sort(
+    ([a, x], [b, y]) => compareIds(x.branch, y.branch) || turnOf(a) - turnOf(b) || (a < b ? -1 : 1),
+  )
   return { rollback: 'partial', notUndone: left.map(([id]) => id) }
 }
 

@@ -230,12 +230,12 @@ export function follow(state: Folding, child: string, parent: string | null): vo
   if (at !== undefined) move(state, child, at)
 }
 
-/** The branch goes on because of all of these, each of which began where it stands. */
+/** The branch goes on because of all of these. What forked from it began where it stands, so that its own line is in theirs. */
 export function joinLines(state: Folding, branch: string, others: readonly string[], id: string): void {
   if (state.run?.undoes !== true) return
   const own = state.undo.frontier.get(branch)
   const ends = new Set(others.flatMap((other) => frontierOf(state, other)))
-  if (own !== undefined) ends.delete(own)
+  if (own !== undefined && !others.includes(branch)) ends.delete(own)
   const [only] = ends
   if (only === undefined) return
   if (ends.size === 1) return move(state, branch, only)

@@ -15,8 +15,7 @@
  * 3. An attempt that was aborted ends in one of three ways: it *ended* (what it had in flight did not happen), it was *late* (its body
  *    returned: the turn is an entry, unless what it returned is a failure), or it was *fenced* (its turn, and an activity in flight,
  *    are unknown if they can be undone). An activity in flight may complete late before that, and is an entry then.
- * 4. A plan is a choice if one of its entries lies under a slot that reads cancelled between it and the plan, or is unknown. It is
- *    decided by the ids of those entries; an unknown one is written with a `?`, because it is not undone, and that must not be the
+ * 4. A plan is a choice if one of its entries lies under a slot that reads cancelled, however far out, or is unknown. It is decided by the ids of those entries; an unknown one is written with a `?`, because it is not undone, and that must not be the
  *    same choice as one where it was. Of a run that was cancelled or crossed a limit, all entries of its plan are named.
  * 5. A plan at a fork that lies under a slot that reads cancelled (every fork, in a run that was cancelled or crossed a limit) leaves no
  *    trace in what is reported, like everything there, except for what it did not undo: nobody may overlook that. It is reported in
@@ -284,13 +283,11 @@ const isLive = (branch: Branch): boolean => live.includes(branch.status)
 const turnOf = (branch: Branch): string => `${branch.id}/${branch.turn}`
 const attemptOf = (branch: Branch): string => `${turnOf(branch)}/${branch.attempt}`
 
-/** Orders entries by branch, then turn, then key. */
+/** Orders entries by branch, then turn; the turn itself comes first. */
 function compareEntries(a: string, b: string): number {
-  const [branchA = '', turnA = '', keyA = ''] = a.split('/')
-  const [branchB = '', turnB = '', keyB = ''] = b.split('/')
-  return (
-    compareIds(branchA, branchB) || Number.parseInt(turnA) - Number.parseInt(turnB) || (`${turnA}/${keyA}` < `${turnB}/${keyB}` ? -1 : 1)
-  )
+  const [branchA = '', turnA = ''] = a.split('/')
+  const [branchB = '', turnB = ''] = b.split('/')
+  return compareIds(branchA, branchB) || Number.parseInt(turnA, 10) - Number.parseInt(turnB, 10) || (a < b ? -1 : 1)
 }
 
 const isDelivered = (slot: Slot): boolean => slot.status === 'arrived' || slot.status === 'escaped'
@@ -861,7 +858,7 @@ export class Reference {
       if (plan !== undefined) return this.#undoing.isOver(plan)
       if (this.#isBusyUnder(barrier)) return false
       const entries = this.#undoing.free().filter((entry) => this.#isToUndo(entry, barrier, branch.sequel as Sequel))
-      if (entries.length > 0) this.#beginPlan(barrier.id, branch.id, entries, this.#uncertain(entries, barrier))
+      if (entries.length > 0) this.#beginPlan(barrier.id, branch.id, entries, this.#uncertain(entries))
       // A plan of nothing but unknown outcomes is over at once.
       return entries.every(({ status }) => status === 'unknown')
     })
@@ -889,17 +886,10 @@ export class Reference {
   }
 
   /** The ids of what depends on when a choice fell: it lies under a slot that reads cancelled, or nobody knows whether it was done. */
-  #uncertain(entries: readonly RefEntry[], under: Barrier | null): string[] {
-    const isCancelled = (branch: Branch): boolean => {
-      const scope = this.#barrier(branch.scope)
-      const slot = (scope.read ?? scope.slots)[branch.seat] as Slot
-      if (slot.status === 'cancelled') return true
-      return scope !== under && scope.owner !== null && isCancelled(this.#branch(scope.owner))
-    }
-    const uncertain = entries.filter(
-      (entry) => entry.status === 'unknown' || this.#closing !== null || isCancelled(this.#branch(entry.node.split('/')[0] as string)),
-    )
-    return uncertain.map(({ id, status }) => (status === 'unknown' ? `${id}?` : id)).sort(compareEntries)
+  #uncertain(entries: readonly RefEntry[]): string[] {
+    const uncertain = entries.filter(({ status, node }) => status === 'unknown' || !this.#isVisible(node.split('/')[0] as string))
+    const inOrder = uncertain.sort((a, b) => compareEntries(a.id, b.id))
+    return inOrder.map(({ id, status }) => (status === 'unknown' ? `${id}?` : id))
   }
 
   #beginPlan(at: string, owner: string | null, entries: readonly RefEntry[], uncertain: readonly string[]): void {
@@ -1127,7 +1117,7 @@ export class Reference {
     const entries = compensates ? this.#undoing.free() : []
     if (entries.length === 0) return this.#end(ending)
     this.#ending = ending
-    this.#beginPlan('#', null, entries, this.#uncertain(entries, null))
+    this.#beginPlan('#', null, entries, this.#uncertain(entries))
     this.#conclude()
   }
 

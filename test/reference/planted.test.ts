@@ -2,6 +2,7 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
+import { sample, undoSample } from './random.js'
 import type { Decide } from './side-by-side.js'
 import { difference } from './side-by-side.js'
 
@@ -9,6 +10,8 @@ const project = fileURLToPath(new URL('../..', import.meta.url))
 
 interface Fault {
   readonly name: string
+  /** It is about undoing, and seen from this topology on. */
+  readonly undoing?: number
   readonly changes: readonly { readonly file: string; readonly find: string; readonly replace: string }[]
 }
 
@@ -73,6 +76,31 @@ const faults: readonly Fault[] = [
     name: 'groups upstream that do not hold back',
     changes: [{ file: 'rendezvous.js', find: '(upstream[index] ?? []).some(', replace: '[].some(' }],
   },
+  {
+    name: 'a meeting that forgets where its survivor came from',
+    undoing: 32,
+    changes: [{ file: 'fold-undo.js', find: 'own !== undefined && !others.includes(branch)', replace: 'own !== undefined' }],
+  },
+  {
+    name: 'a plan that does not wait for what is being aborted',
+    undoing: 1,
+    changes: [{ file: 'compensation.js', find: 'undo !== undefined && here(undo.path)', replace: 'false' }],
+  },
+  {
+    name: 'a plan that does not wait for the plans under it',
+    undoing: 32,
+    changes: [{ file: 'compensation.js', find: 'if (here(path))', replace: 'if (false)' }],
+  },
+  {
+    name: 'a plan that says nothing of what depends on the order',
+    undoing: 1,
+    changes: [{ file: 'compensation.js', find: 'chosen.length > 0 &&', replace: 'false &&' }],
+  },
+  {
+    name: 'a rollback that counts what nobody is told of',
+    undoing: 100,
+    changes: [{ file: 'compensation.js', find: 'barrier === rootBarrier || !readsCancelled(state, path)', replace: 'true' }],
+  },
 ]
 
 async function planted({ name, changes }: Fault): Promise<Decide> {
@@ -90,11 +118,12 @@ async function planted({ name, changes }: Fault): Promise<Decide> {
   return decide
 }
 
-/** How many random topologies it takes to see the fault. */
-function found(decide: Decide, most: number): number | null {
-  for (let seed = 1; seed <= most; seed++) {
+/** The random topology in which the fault is seen. */
+function found(decide: Decide, most: number, undoing: number | undefined): number | null {
+  const from = undoing ?? 1
+  for (let seed = from; seed < from + most; seed++) {
     try {
-      if (difference(seed, 8, decide) !== null) return seed
+      if (difference(seed, 8, decide, undoing === undefined ? sample : undoSample) !== null) return seed
     } catch {
       return seed
     }
@@ -104,6 +133,6 @@ function found(decide: Decide, most: number): number | null {
 
 for (const fault of faults) {
   test(`the search finds ${fault.name}`, { timeout: 120_000 }, async () => {
-    expect(found(await planted(fault), 1_500)).not.toBeNull()
+    expect(found(await planted(fault), 1_500, fault.undoing)).not.toBeNull()
   })
 }

@@ -2,6 +2,7 @@
  * Plays the same moves on the reference and on the kernel, and compares after each what is owed, aborting, asked and armed, and in the
  * end what came out. Wording is left out: codes, places and causes must agree, texts need not.
  */
+import { reportOf } from '../../src/inspect/report.js'
 import type { Action } from '../../src/kernel/action.js'
 import type { ActivitySpeaker, Command, Speaker } from '../../src/kernel/command.js'
 import { decide } from '../../src/kernel/decide.js'
@@ -256,6 +257,17 @@ function compared(run: Reference, kernel: Kernel): string | null {
     : `${different[0]}\nreference: ${canonical(bare(different[1]))}\nkernel:    ${canonical(bare(different[2]))}`
 }
 
+/** What the report says of undoing, which is less than the journal does. */
+function undoReported(run: Reference, kernel: Kernel): string | null {
+  const { rollback, notUndone, choices } = reportOf(kernel.journal)
+  const chosen = (all: readonly { at: string; kind: string; decidedBy: readonly (string | number)[] }[]): string[] =>
+    all.flatMap(({ at, kind, decidedBy }) => (kind === 'undo' ? [`${at} ${decidedBy.toSorted().join(' ')}`] : []))
+  const outcome = run.outcome()
+  const expected = { rollback: outcome?.rollback, notUndone: outcome?.notUndone, choices: chosen(run.choices()).sort() }
+  const got = { rollback, notUndone, choices: chosen(choices).sort() }
+  return same(expected, got) ? null : `the report says\nreference: ${canonical(expected)}\nkernel:    ${canonical(got)}`
+}
+
 /** The same move on the kernel, as it has to be made of what stands before it is made on the reference. */
 function mirrorOf(kernel: Kernel, run: Reference, game: Game, { id: move, kind }: Move): () => void {
   const [, id = '', key = '', what = ''] = move.split(' ')
@@ -309,7 +321,7 @@ export function playBoth(game: Game, choose: Strategy, decides: Decide = decide)
   for (let step = 0; step < 1_500; step++) {
     const difference = compared(run, kernel)
     if (difference !== null) return `after ${order.join(', ')}\n${difference}`
-    if (run.outcome() !== null) return null
+    if (run.outcome() !== null) return undoReported(run, kernel)
     const moves = movesOf(run, game)
     const move = choose(moves, step, steering)
     order.push(move.id)
