@@ -163,6 +163,16 @@ export class Reference {
     return this.#paused
   }
 
+  /** How it ends is known, and what it did is being undone. */
+  get compensating(): boolean {
+    return this.#over === null && this.#undoing.plans.length > 0
+  }
+
+  /** How it ends is known, whatever is still running. */
+  get decided(): boolean {
+    return this.#end !== null
+  }
+
   /** The attempts that are being made, in declared order and then by item. */
   owed(): RefOwed[] {
     return this.#live().flatMap(({ piece, owed }) => (piece.started ? [owed] : []))

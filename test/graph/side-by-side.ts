@@ -38,7 +38,7 @@ export function definitionOf({ steps, stragglers, required }: RefGraph, conditio
   }
   const schema = { '~standard': { version: 1, vendor: 'test', validate: (value: unknown) => ({ value }) } }
   let made = graph('random', { stragglers, required }) as unknown as Loose
-  for (const { id, after, join, kind, concurrency, attempts, onError } of steps) {
+  for (const { id, after, join, kind, concurrency, attempts, onError, compensates } of steps) {
     if (kind === 'ask') made = made.ask(id, { after, question: idle, schema, timeoutMs: expiresMs })
     else
       made = made.step(id, {
@@ -50,6 +50,7 @@ export function definitionOf({ steps, stragglers, required }: RefGraph, conditio
         ...(kind === 'each' ? { each: idle } : {}),
         ...(concurrency === undefined ? {} : { concurrency }),
         ...(conditional.has(id) ? { when: idle } : {}),
+        ...(compensates === true ? { compensate: idle } : {}),
       })
   }
   return internalsOf(made.output() as never) as GraphInternals
@@ -72,6 +73,7 @@ export interface Played {
   readonly facts: string
   readonly moves: readonly string[]
   readonly status: string
+  readonly rollback: string
 }
 
 interface Move {
@@ -108,6 +110,7 @@ class Game {
   readonly #journal: Event[] = []
   readonly #steers: boolean
   readonly #cancels: boolean
+  readonly #compensate: boolean
   #state: State = newState
   #at = 1_000
   #pausesLeft = 2
@@ -119,6 +122,7 @@ class Game {
     this.#reference = new Reference(sample.graph)
     this.#steers = random.chance(0.3)
     this.#cancels = random.chance(0.03)
+    this.#compensate = random.chance(0.7)
   }
 
   play(): Played {
@@ -134,6 +138,7 @@ class Game {
       this.#decide(command)
       move.mirror()
       if (this.#random.chance(0.1)) this.#refusesAgain(command)
+      this.#retryUndos()
       if (this.#random.chance(0.07)) this.#recover(this.#random.pick(['journal', 'snapshot']))
       this.#compare()
     }
@@ -153,13 +158,8 @@ class Game {
         mirror: () => reference.complete(owed.step, owed.item, outcome),
       }
     })
-    for (const { step, item } of reference.aborting())
-      moves.push({
-        label: `${step}${item === undefined ? '' : `[${item}]`} has ended`,
-        weight: 1,
-        command: () => ({ type: 'turn.settle', how: 'ended', ...this.#aborted(step, item) }),
-        mirror: () => reference.settle(step, item),
-      })
+    for (const { step, item } of reference.aborting()) moves.push(...this.#abortMoves(step, item))
+    for (const { of, attempt } of reference.undos()) moves.push(this.#undoMove(of, attempt))
     for (const step of reference.asks()) {
       moves.push({
         label: `${step} is answered`,
@@ -192,14 +192,58 @@ class Game {
           reference.pause()
         },
       })
-    if (this.#cancels && this.moves.length > 1)
+    if (this.#cancels && this.moves.length > 1 && !reference.decided)
       moves.push({
         label: 'cancel',
         weight: 0.3 * plan.steps.length,
-        command: () => ({ type: 'run.cancel' }),
-        mirror: () => reference.cancel(),
+        command: () => ({ type: 'run.cancel', compensate: this.#compensate }),
+        mirror: () => reference.cancel(this.#compensate),
       })
     return moves
+  }
+
+  /** What was aborted ends; where things are undone, it may have returned after all, or run out of its grace. */
+  #abortMoves(step: string, item: number | undefined): Move[] {
+    const move = (how: 'ended' | 'late' | 'fenced'): Move => ({
+      label: `${step}${item === undefined ? '' : `[${item}]`} has ${how}`,
+      weight: 1,
+      command: () => ({
+        type: 'turn.settle',
+        ...this.#aborted(step, item),
+        how: how === 'fenced' ? 'fenced' : 'ended',
+        ...(how === 'late' ? { done: { output: 'late' } } : {}),
+      }),
+      mirror: () => this.#reference.settle(step, item, how),
+    })
+    if (this.#sample.undoFails === undefined) return [move('ended')]
+    const returns = this.#sample.behave(this.#reference.aborted(step, item)).type === 'value'
+    return [move('ended'), move('fenced'), ...(returns ? [move('late')] : [])]
+  }
+
+  #undoMove(of: string, attempt: number): Move {
+    const how = attempt > (this.#sample.undoFails?.(of) ?? 0) ? 'compensated' : 'failed'
+    const error: Failure = { code: 'STEP_FAILED', message: 'it can not be undone', retryable: true, at: {} }
+    return {
+      label: `the undo of ${of}@${attempt} -> ${how}`,
+      weight: 1,
+      command: () => {
+        const running = this.#state.undo.running.get(of)
+        if (running === undefined) throw new Error(`the kernel owes no undo of ${of}`)
+        const speaker = { of, attempt: running.attempt, revision: running.revision }
+        return how === 'compensated' ? { type: 'undo.complete', ...speaker } : { type: 'undo.fail', ...speaker, error, retryable: true }
+      },
+      mirror: () => this.#reference.undo(of, how),
+    }
+  }
+
+  /** The reference knows no waiting between two attempts at an undo. */
+  #retryUndos(): void {
+    if (this.#state.pausedAt !== null) return
+    for (const { id, kind, due } of this.#state.timers.values()) {
+      if (kind !== 'undo') continue
+      this.#at = Math.max(this.#at, due + this.#state.pausedMs)
+      this.#decide({ type: 'timer.fire', timer: id })
+    }
   }
 
   #decide(command: Command): void {
@@ -291,6 +335,13 @@ class Game {
       reference.asks(),
       [...this.#state.asks.values()].map(({ agent }) => agent),
     )
+    same(
+      'undos',
+      reference.undos().map(({ of, attempt }) => written([of, attempt])),
+      [...this.#state.undo.running.values()].map(({ of, attempt }) => written([of, attempt])),
+    )
+    const compensating = this.#state.status === 'compensating'
+    if (compensating !== reference.compensating) throw new Error(`compensating: expected ${reference.compensating}, got ${compensating}`)
     const over = isOver(this.#state)
     if (over !== (reference.end() !== null)) throw new Error(`the run is ${over ? '' : 'not '}over, the reference is another`)
     if (!over && reference.aborting().length === 0 && (this.#state.pausedAt !== null) !== reference.paused)
@@ -327,7 +378,13 @@ class Game {
     const { measured: _, ...report } = reportOf(this.#journal)
     same('the steps of the report', reportedSteps(expected.steps).map(written), report.steps.map(withoutCode).map(written))
     const { choices, ...facts } = got
-    return { choices: written(choices), facts: `${written(facts)}\n${JSON.stringify(report)}`, moves: this.moves, status: got.status }
+    return {
+      choices: written(choices),
+      facts: `${written(facts)}\n${JSON.stringify(report)}`,
+      moves: this.moves,
+      status: got.status,
+      rollback: got.rollback,
+    }
   }
 }
 
@@ -360,14 +417,20 @@ interface Facts {
   readonly steps: readonly { id: string; end: Ended; items: readonly Ended[] | null }[]
   readonly saw: Readonly<Record<string, unknown>>
   readonly choices: readonly string[]
+  readonly rollback: string
+  readonly notUndone: readonly string[]
 }
 
-const nothing = { output: null, error: null, others: [], steps: [], saw: {}, choices: [] }
+const nothing = { output: null, error: null, others: [], steps: [], saw: {} }
 
 function factsOfReference(reference: Reference): Facts {
   const end = reference.end()
   if (end === null) throw new Error('the reference has not ended')
-  if (end.status === 'cancelled') return { status: 'cancelled', ...nothing }
+  const { rollback, notUndone } = end
+  if (end.status === 'cancelled') {
+    const chosen = reference.choices().filter(({ kind }) => kind === 'undo')
+    return { status: 'cancelled', ...nothing, choices: chosen.map(written), rollback, notUndone }
+  }
   const cancelled = new Set(reference.settled().flatMap(({ id, end: how }) => (how?.status === 'cancelled' ? [id] : [])))
   return {
     status: end.status,
@@ -382,6 +445,8 @@ function factsOfReference(reference: Reference): Facts {
     })),
     saw: Object.fromEntries(Object.entries(reference.saw()).filter(([id]) => !cancelled.has(id))),
     choices: reference.choices().map(written).toSorted(),
+    rollback,
+    notUndone,
   }
 }
 
@@ -420,7 +485,12 @@ function factsOfJournal(journal: readonly Event[], state: State): Facts {
   const shape = shapeOf(state)
   if (shape.kind !== 'graph') throw new Error('this is no graph')
   const { steps } = shape
-  if (state.status === 'cancelled') return { status: 'cancelled', ...nothing }
+  const plan = journal.find((event) => event.type === 'undo.planned')
+  const undone = plan?.type === 'undo.planned' && plan.decidedBy !== undefined ? [written({ kind: 'undo', decidedBy: plan.decidedBy })] : []
+  const last = journal.at(-1)
+  if (last?.type !== 'run.succeeded' && last?.type !== 'run.failed' && last?.type !== 'run.cancelled') throw new Error('it has not ended')
+  const { rollback = 'none', notUndone = [] } = last
+  if (state.status === 'cancelled') return { status: 'cancelled', ...nothing, choices: undone, rollback, notUndone }
   const root = journal.find((event) => event.type === 'barrier.fired' && event.barrier === rootBarrier)
   const decidedBy = root?.type === 'barrier.fired' ? root.decidedBy : undefined
   const ends = new Map<string, Ended>()
@@ -446,7 +516,6 @@ function factsOfJournal(journal: readonly Event[], state: State): Facts {
   const counts = branches.map((branch, index) => ends.has(branch) && (decidedBy?.includes(index) ?? true))
   const counted = new Set(branches.filter((_, index) => counts[index]))
   const outputs = new Map(steps.map(({ id }, index) => [id, ends.get(branches[index] as string)?.output]))
-  const last = journal.at(-1)
   const error = last?.type === 'run.failed' ? last.error : null
   return {
     status: state.status,
@@ -470,7 +539,10 @@ function factsOfJournal(journal: readonly Event[], state: State): Facts {
     choices: [
       ...choices.filter(({ branch }) => counted.has(branch)).map(({ choice }) => written(choice)),
       ...(decidedBy === undefined ? [] : [written({ kind: 'join', decidedBy: decidedBy.map((index) => steps[index]?.id) })]),
+      ...undone,
     ].toSorted(),
+    rollback,
+    notUndone,
   }
 }
 

@@ -261,7 +261,7 @@ function compared(run: Reference, kernel: Kernel): string | null {
 function undoReported(run: Reference, kernel: Kernel): string | null {
   const { rollback, notUndone, choices } = reportOf(kernel.journal)
   const chosen = (all: readonly { at: string; kind: string; decidedBy: readonly (string | number)[] }[]): string[] =>
-    all.flatMap(({ at, kind, decidedBy }) => (kind === 'undo' ? [`${at} ${decidedBy.toSorted().join(' ')}`] : []))
+    all.flatMap(({ at, kind, decidedBy }) => (kind === 'undo' ? [`${at} ${decidedBy.map(String).sort().join(' ')}`] : []))
   const outcome = run.outcome()
   const expected = { rollback: outcome?.rollback, notUndone: outcome?.notUndone, choices: chosen(run.choices()).sort() }
   const got = { rollback, notUndone, choices: chosen(choices).sort() }
