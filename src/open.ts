@@ -11,10 +11,13 @@ import { start } from './engine/start.js'
 import type { Store } from './engine/store.js'
 import type { OpenOptions, Run, RunFilter, RunSummary, Tutti } from './engine/tutti.js'
 import type { RunStatus } from './inspect/report-data.js'
+import { pricesProblem } from './models/price.js'
 import { openStore, storePlace } from './stores/open-store.js'
 
 /** Opens an engine over a store. */
 export async function open(options: OpenOptions = {}): Promise<Tutti> {
+  const unpriced = options.prices === undefined ? undefined : pricesProblem(options.prices)
+  if (unpriced !== undefined) throw new TuttiError('INVALID_INPUT', unpriced)
   const { store, own } = await storeOf(options.store, options.durability ?? 'process')
   const worker = await store.join({ nonce: crypto.randomUUID() })
   const engine = new Engine({

@@ -1,5 +1,6 @@
 import type { LanguageModel } from '../define/language-model.js'
 import { toJson } from '../kernel/json.js'
+import { AnswerFromStream, type AnyPart } from './answer-parts.js'
 import { reportedCost } from './price.js'
 
 /** What a provider wants to see again with a part, unchanged. */
@@ -31,11 +32,6 @@ interface AnyModel {
   doStream(options: object): PromiseLike<{ stream: ReadableStream<AnyPart> }>
 }
 
-interface AnyPart {
-  readonly type: string
-  readonly [key: string]: unknown
-}
-
 /** The name by which a model is known. */
 export const nameOfModel = ({ provider, modelId }: LanguageModel): string => `${provider}/${modelId}`
 
@@ -65,54 +61,20 @@ export class CutShort extends Error {
 }
 
 async function streamed(stream: ReadableStream<AnyPart>, listener: (text: string) => void) {
-  const content: AnyPart[] = []
-  const open = new Map<string, { type: 'text' | 'reasoning'; text: string; providerMetadata?: unknown }>()
-  let end: AnyPart | null = null
+  const heard = new AnswerFromStream()
   const reader = stream.getReader()
   try {
     for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      const part = next.value
-      switch (part.type) {
-        case 'text-start':
-        case 'reasoning-start': {
-          const begun = { type: part.type === 'text-start' ? ('text' as const) : ('reasoning' as const), text: '' }
-          open.set(`${begun.type}/${String(part['id'])}`, begun)
-          content.push(begun)
-          break
-        }
-        case 'text-delta':
-        case 'reasoning-delta': {
-          const type = part.type === 'text-delta' ? 'text' : 'reasoning'
-          const block = open.get(`${type}/${String(part['id'])}`)
-          if (block === undefined) break
-          block.text += String(part['delta'])
-          if (type === 'text') listener(String(part['delta']))
-          if (part['providerMetadata'] !== undefined) block.providerMetadata = part['providerMetadata']
-          break
-        }
-        case 'text-end':
-        case 'reasoning-end': {
-          const block = open.get(`${part.type === 'text-end' ? 'text' : 'reasoning'}/${String(part['id'])}`)
-          if (block !== undefined && part['providerMetadata'] !== undefined) block.providerMetadata = part['providerMetadata']
-          break
-        }
-        case 'tool-call':
-          content.push(part)
-          break
-        case 'finish':
-          end = part
-          break
-        case 'error':
-          throw part['error']
-        default:
-      }
+      if (next.value.type === 'error') throw next.value['error']
+      if (next.value.type === 'text-delta') listener(String(next.value['delta']))
+      heard.add(next.value)
     }
   } finally {
     // What is left of it is not wanted: the connection is given back.
     reader.cancel().catch(() => {})
   }
-  if (end === null) throw new CutShort('the model stopped in the middle of its answer')
-  return { content, finishReason: end['finishReason'], usage: end['usage'], providerMetadata: end['providerMetadata'] }
+  if (heard.answer === null) throw new CutShort('the model stopped in the middle of its answer')
+  return heard.answer
 }
 
 function partOf(part: AnyPart): AnswerPart[] {

@@ -7,6 +7,16 @@ export interface Price {
 /** Prices by the name of the model, as agents name it: `{ 'openai/gpt-5.4-mini': { input, output } }`. */
 export type Prices = Readonly<Record<string, Price>>
 
+/** What is wrong with prices; undefined if nothing is. A price that is not a number would make every limit of cost hold nothing. */
+export function pricesProblem(prices: unknown): string | undefined {
+  if (typeof prices !== 'object' || prices === null || Array.isArray(prices)) return 'prices are an object: { model: { input, output } }'
+  const isCost = (cost: unknown) => typeof cost === 'number' && Number.isFinite(cost) && cost >= 0
+  const bad = Object.entries(prices as Record<string, Partial<Price> | null>).find(
+    ([, price]) => !isCost(price?.input) || !isCost(price?.output),
+  )
+  return bad === undefined ? undefined : `the price of '${bad[0].slice(0, 100)}' is { input, output }, each in USD per million tokens`
+}
+
 /**
  * What a token of a model costs, in USD, from the prices that the user gave; undefined if nobody knows: prices change, and none is kept here.
  * Models are known by provider and id; providers that speak several protocols add which (`openai.responses`), and prices don't depend on it.

@@ -1,5 +1,6 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import type { LanguageModelV3 } from '@ai-sdk/provider'
+import { open } from 'tutti'
 import { expect, test } from 'vitest'
 import { pricesFrom, reportedCost } from '../../src/models/price.js'
 import { callWith, partsOf } from './call.js'
@@ -13,6 +14,13 @@ test('a price is what the user gave for the model, whatever protocol its provide
   expect(priceOf('openai.responses/gpt-5-mini')).toBeUndefined()
   expect(priceOf('constructor')).toBeUndefined()
 })
+
+test.each([[[]], [{ a: null }], [{ a: { input: 1 } }], [{ a: { input: -1, output: 1 } }], [{ a: { input: Number.NaN, output: 1 } }]])(
+  'what is no price is refused when the engine is opened: %j',
+  async (prices) => {
+    await expect(open({ store: 'memory:', prices: prices as never })).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  },
+)
 
 test('what is simulated or scripted costs nothing', () => {
   expect(pricesFrom({})('tutti/sim')).toEqual({ input: 0, output: 0 })

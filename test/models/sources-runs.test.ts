@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { mcp, open, type OpenOptions, topology } from 'tutti'
+import { agent, mcp, type OpenOptions, open, topology } from 'tutti'
 import { record, replay, script } from 'tutti/testing'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { OpenAiServer, type Received } from './openai-server.js'
@@ -81,6 +81,36 @@ describe('a run that was recorded', () => {
       /no such call of Hub, branch r, turn 1, call 0: another was recorded there; it differs at prompt\[1\].*"the word", now "the world"/,
     )
   })
+})
+
+test('what a model says is told as it comes to whoever listens, and recorded and played alike', async () => {
+  const file = join(folder, 'tape.jsonl')
+  await using server = await OpenAiServer.start(() => 'grüße 👋 from far away')
+  vi.stubEnv('TUTTI_MODEL', `${server.url}#tiny`)
+  const heard = async (models: OpenOptions) => {
+    let listens = () => {}
+    const listening = new Promise<void>((resolve) => (listens = resolve))
+    const Gate = agent({ name: 'Gate', act: async (turn) => listening.then(() => turn.invoke('A')) })
+    const two = topology({ name: 'two', flows: ['Start -> Gate -> A -> End'], agents: [Gate, agent({ name: 'A' })] })
+    await using tutti = await open({ store: 'memory:', ...models })
+    const run = await tutti.start(two)
+    const texts: string[] = []
+    for await (const event of run.events({ deltas: true })) {
+      listens()
+      if (event.type === 'text.delta') texts.push(event.text)
+    }
+    return { texts, output: await run.output() }
+  }
+  const recording = record(file)
+  const live = await heard({ models: recording })
+  await recording.close()
+  expect(server.requests.map(({ body }) => body.stream)).toEqual([true])
+  const again = await heard({ models: replay(file) })
+  for (const { texts, output } of [live, again]) {
+    expect(output).toBe('grüße 👋 from far away')
+    expect(texts.join('')).toBe(output)
+    expect(texts.length).toBeGreaterThan(2)
+  }
 })
 
 describe('an agent with tools of an MCP server', () => {
