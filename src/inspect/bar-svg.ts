@@ -21,6 +21,12 @@ export const looks: Readonly<Record<BarKind, Look>> = {
   failed: { look: { fill: hatched('bad'), stroke: colour('bad') }, says: '✗', ink: 'bad' },
   rejected: { look: { fill: colour('retry'), 'fill-opacity': 0.55, stroke: colour('retry') }, says: 'agent', ink: 'dim' },
   aborted: { look: { fill: hatched('dim'), stroke: colour('dim'), 'stroke-dasharray': '3 2' }, says: 'agent', ink: 'dim' },
+  sleep: {
+    look: { fill: colour('ground'), 'fill-opacity': 0.75, stroke: colour('turn'), 'stroke-dasharray': '2 3' },
+    thin: true,
+    says: '',
+    ink: 'dim',
+  },
   backoff: { look: { fill: 'none', stroke: colour('retry'), 'stroke-dasharray': '2 3' }, thin: true, says: '', ink: 'retry' },
   barrier: { look: { fill: hatched('wait') }, thin: true, says: '', ink: 'dim' },
   rendezvous: { look: { fill: hatched('wait'), stroke: colour('wait') }, thin: true, says: '', ink: 'dim' },

@@ -35,8 +35,9 @@ export interface Events {
   'turn.rejected': At4 & { problem: string; final: boolean }
   'turn.failed': At4 & { error: Failure; retryAt?: number; final: boolean; timedOut?: boolean }
   'turn.aborted': At4 & { how: 'ended' | 'fenced' }
-  'activity.completed': At4 & { name: string; value: unknown }
-  'activity.failed': At4 & { name: string; error: Failure }
+  'sleep.started': At4 & { key: string; name: string; ms: number }
+  'activity.completed': At4 & { key: string; name: string; value: unknown }
+  'activity.failed': At4 & { key: string; name: string; error: Failure }
   'barrier.opened': { barrier: string; kind: 'root' | 'fork' | 'detached'; width: number; join: Join }
   'barrier.arrived': { barrier: string; slot: number; by: string }
   'barrier.fired': {

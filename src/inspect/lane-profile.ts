@@ -17,6 +17,7 @@ const doing: Readonly<Record<BarKind, Doing>> = {
   failed: 'failed',
   rejected: 'failed',
   aborted: 'works',
+  sleep: 'waits',
   backoff: 'waits',
   barrier: 'waits',
   rendezvous: 'waits',

@@ -88,7 +88,8 @@ function stopsOf({ from, to, lanes, pauses, takeovers }: Timeline): Stop[] {
   put(from, false, 0)
   for (const { bars } of lanes)
     for (const bar of bars) {
-      const change = works.includes(bar.kind) ? 1 : 0
+      // While it sleeps, a turn does not work.
+      const change = works.includes(bar.kind) ? 1 : bar.kind === 'sleep' ? -1 : 0
       put(bar.from, false, change)
       // Who waited for others goes on because they ended: no time passes between the two.
       put(bar.to, bar.kind !== 'barrier' && bar.kind !== 'rendezvous', -change)

@@ -19,6 +19,7 @@ const glyphs: Readonly<Record<BarKind, string>> = {
   failed: '✗',
   rejected: '!',
   aborted: '~',
+  sleep: 'z',
   backoff: '·',
   barrier: '░',
   rendezvous: '░',
@@ -35,6 +36,7 @@ const colours: Readonly<Record<BarKind, Colour>> = {
   failed: 'bad',
   rejected: 'retry',
   aborted: 'dim',
+  sleep: 'turn',
   backoff: 'retry',
   barrier: 'wait',
   rendezvous: 'wait',
@@ -116,8 +118,11 @@ function runsOf(line: readonly Cell[]): Cell[] {
 }
 
 /** What is drawn over what: waiting below, work above it, what went wrong on top. */
-const rank = (bar: Bar): number =>
-  bar.kind === 'failed' || bar.kind === 'undo-failed' ? 3 : bar.turn !== null ? 2 : bar.kind === 'undo' ? 2 : 1
+const rank = ({ kind, turn }: Bar): number => {
+  if (kind === 'sleep') return 3
+  if (kind === 'failed' || kind === 'undo-failed') return 4
+  return turn !== null || kind === 'undo' ? 2 : 1
+}
 
 function laneCells(bars: readonly Bar[], scale: TimeScale, width: number): Cell[] {
   const line = Array.from({ length: width }, () => blank)

@@ -14,6 +14,7 @@ export const kindWords: Readonly<Record<BarKind, string>> = {
   rejected: 'action refused',
   backoff: 'waits to try again',
   aborted: 'told to stop',
+  sleep: 'sleeps',
   undo: 'is undone',
   'undo-failed': 'could not be undone',
 }

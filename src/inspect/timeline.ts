@@ -15,8 +15,19 @@ export interface Span {
   readonly to: Moment
 }
 
-/** `backoff` waits for the next attempt, `barrier` for the answers to a fork, `rendezvous` for the others to come, `person` for an answer. */
-export type BarKind = 'turn' | 'failed' | 'rejected' | 'aborted' | 'backoff' | 'barrier' | 'rendezvous' | 'person' | 'undo' | 'undo-failed'
+/** `sleep` is a long sleep within a turn, `backoff` waits for the next attempt, `barrier` for the answers to a fork, `rendezvous` for the others to come, `person` for an answer. */
+export type BarKind =
+  | 'turn'
+  | 'failed'
+  | 'rejected'
+  | 'aborted'
+  | 'sleep'
+  | 'backoff'
+  | 'barrier'
+  | 'rendezvous'
+  | 'person'
+  | 'undo'
+  | 'undo-failed'
 
 /** A stretch of a lane in which one thing goes on. Texts are as the journal has them: whoever draws them escapes them. */
 export interface Bar extends Span {
@@ -163,10 +174,13 @@ function note(drawing: Drawing, event: JournalEvent): void {
       return lane === undefined ? undefined : turnEnded(lane, event, 'aborted', event.how === 'fenced' ? 'shut out' : 'told to stop')
     case 'turn.failed':
       return lane === undefined ? undefined : turnFailed(lane, event)
+    case 'sleep.started':
+      if (lane !== undefined && event.ms >= sleepMsMin && openBar(lane, 'sleep') === undefined)
+        begin(lane, 'sleep', at, { agent: event.agent, text: event.key })
+      return
     case 'activity.completed':
     case 'activity.failed':
-      if (!event.name.startsWith('~')) openBar(lane, 'turn')?.activities.push(event.name)
-      return
+      return lane === undefined ? undefined : activityEnded(lane, event)
     case 'step.completed':
     case 'step.skipped':
       return lane === undefined ? undefined : stepSettled(lane, event)
@@ -200,7 +214,8 @@ function note(drawing: Drawing, event: JournalEvent): void {
 
 function begin(lane: GrowingLane, kind: BarKind, from: Moment, more: Partial<GrowingBar> = {}): GrowingBar {
   const agent = more.agent ?? lane.agents.at(-1) ?? ''
-  const waitsForOthers = kind === 'barrier' || kind === 'rendezvous'
+  // A sleep is part of a turn, which holds the run up by itself.
+  const waitsForOthers = kind === 'barrier' || kind === 'rendezvous' || kind === 'sleep'
   const empty = { to: null, open: true, turn: null, attempt: null, text: '', critical: false, activities: [] }
   const bar: GrowingBar = { kind, from, waitsForOthers, ...empty, ...more, agent }
   lane.bars.push(bar)
@@ -260,6 +275,17 @@ function turnStarted(lane: GrowingLane, event: Of<'turn.started'>): void {
   begin(lane, 'turn', at, { agent: event.agent, turn: event.turn, attempt: event.attempt })
 }
 
+/** A shorter sleep is part of the work. */
+const sleepMsMin = 60_000
+
+function activityEnded(lane: GrowingLane, event: Of<'activity.completed' | 'activity.failed'>): void {
+  end(
+    lane.bars.findLast(({ open, kind, text }) => open && kind === 'sleep' && text === event.key),
+    momentOf(event),
+  )
+  if (!event.name.startsWith('~')) openBar(lane, 'turn')?.activities.push(event.name)
+}
+
 type TurnEnd = Of<'turn.completed' | 'turn.rejected' | 'turn.failed' | 'turn.aborted'>
 
 function turnEnded(lane: GrowingLane, event: TurnEnd, kind: BarKind, text: string): void {
@@ -268,6 +294,7 @@ function turnEnded(lane: GrowingLane, event: TurnEnd, kind: BarKind, text: strin
   bar.kind = kind
   bar.text = text
   end(bar, momentOf(event))
+  for (const sleep of lane.bars) if (sleep.open && sleep.kind === 'sleep') end(sleep, momentOf(event))
 }
 
 function turnFailed(lane: GrowingLane, event: Of<'turn.failed'>): void {

@@ -184,6 +184,29 @@ describe('a timeline', () => {
     expect(scale.ticks(0.1).map(({ text }) => text)[1]).toMatch(/ms$/)
   })
 
+  test('a long sleep within a turn is seen as one, and cut short too', async () => {
+    const nap = graph('nap')
+      .step('rest', {
+        run: async ({ sleep }) => {
+          await sleep(50)
+          await sleep(86_400_000)
+          await sleep(50)
+        },
+      })
+      .output()
+    await using at = await timed()
+    const run = await at.tutti.start(nap)
+    await at.clock.advance(86_500_000)
+    const drawn = timelineOf(await journal(run))
+    expect(barsOf(drawn, drawn.lanes[0])).toEqual([
+      ['turn', 'rest', 0, 86_400_100],
+      ['sleep', 'rest', 50, 86_400_050],
+    ])
+    expect(timeScale(drawn).breaks.map(({ text }) => text)).toEqual(['1 d'])
+    expect(timelineText(drawn)).toMatch(/rest +█+z+█+ /)
+    expect(criticalOf(drawn)).toEqual(['rest turn'])
+  })
+
   test('where the clock stands still, order is still seen', () => {
     const still = timelineOf(events.map((event) => ({ ...event, at: 0 })))
     const scale = timeScale(still)
