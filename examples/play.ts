@@ -50,7 +50,7 @@ function told(event: JournalEvent): string | undefined {
     case 'step.skipped':
       return `${event.step.padEnd(14)}is skipped: ${event.cause}`
     case 'ask.opened':
-      return `${event.ask.agent.padEnd(14)}asks you: ${event.ask.kind === 'question' ? shown(event.ask.question) : event.ask.kind}`
+      return `${event.ask.agent.padEnd(14)}asks you: ${asked(event.ask)}`
     case 'ask.answered':
       return `${'you'.padEnd(14)}answer ${shown(event.value)}`
     case 'undo.completed':
@@ -59,6 +59,17 @@ function told(event: JournalEvent): string | undefined {
       return `${'undo'.padEnd(14)}${event.of} ${event.final ? 'could not be undone' : 'is tried again'}: ${event.error.message}`
     default:
       return undefined
+  }
+}
+
+function asked(ask: Ask): string {
+  switch (ask.kind) {
+    case 'question':
+      return shown(ask.question)
+    case 'approval':
+      return `may I ${ask.tool} ${shown(ask.input)}?`
+    case 'join':
+      return 'go on with what there is?'
   }
 }
 

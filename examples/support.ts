@@ -1,68 +1,63 @@
-// A support desk: agents hand a customer on to each other until one of them can help; nobody is called back.
-import { type Provided, type Resource, resource, topology } from 'tutti'
+// A support desk of language models: they hand a customer on to each other until one can help, and a large refund waits for a person.
+// What the models say is a script here, so that it runs with no key. Leave `models` out, set OPENAI_API_KEY, and they are real.
+import { type ModelFactory, type Provided, type Resource, resource, tool, topology } from 'tutti'
+import { script } from 'tutti/testing'
 import { z } from 'zod'
 import { isMain, play } from './play.js'
 
-const Order = z.object({ id: z.string(), cents: z.number() })
+interface Order {
+  readonly id: string
+  readonly cents: number
+}
 
 /** The shop's books. */
 interface Books {
-  orders(): Promise<z.infer<typeof Order>[]>
-  refund(order: string, key: string): Promise<void>
+  orders(): Promise<readonly Order[]>
+  refund(order: string, key: string): Promise<string>
 }
 const books: Resource<Books> = resource<Books>('books')
+
+const orders = tool({
+  description: "The customer's orders.",
+  input: z.object({}),
+  idempotent: true,
+  run: (_, { use }) => use(books).orders(),
+})
+
+const refund = tool({
+  description: 'Refund one order.',
+  input: z.object({ order: z.string(), cents: z.number() }),
+  needsApproval: ({ cents }) => cents > 2_000, // the run waits, for days if need be, until somebody says yes or no
+  run: ({ order }, { use, idempotencyKey }) => use(books).refund(order, idempotencyKey),
+})
 
 const support = topology({
   name: 'support',
   input: z.string(),
-  output: z.string(),
-  // A swarm: each may hand over to the others, ask the customer, and finish.
+  // A swarm: each may hand over to the others, ask the customer, and finish. What has no edge is not even offered to a model.
   flows: ['Start -> Triage', 'Triage <-> Billing | Tech', 'Billing <-> Tech', 'Triage | Billing | Tech -> User | End'],
   rules: ['max_turns(40)'],
-  // What the customer has said travels with the branch, so that nobody asks twice.
-  state: (said) => ({ said: [said] }),
-  merge: { said: 'last' },
   agents: {
-    Triage: {
-      act: {
-        request: (turn) =>
-          /crash|login|error/i.test(turn.state.said.join(' ')) ? turn.invoke('Tech') : turn.ask('What can we do for you?'),
-        answer: (turn, answer) =>
-          turn.invoke(/pay|refund|charged/i.test(String(answer)) ? 'Billing' : 'Tech', undefined, {
-            state: { said: [...turn.state.said, String(answer)] },
-          }),
-      },
-    },
-    Tech: {
-      act: {
-        request: (turn) => turn.ask('Does it work when you sign out and in again?'),
-        // It works again, but the customer was charged twice: that is for somebody else.
-        answer: (turn, answer) => {
-          const state = { said: [...turn.state.said, String(answer)] }
-          return /charged/i.test(String(answer)) ? turn.invoke('Billing', undefined, { state }) : turn.finish('Glad to help.')
-        },
-      },
-    },
-    Billing: {
-      answer: z.boolean(),
-      act: {
-        request: async (turn) => {
-          const orders = await turn.step('orders', ({ use }) => use(books).orders())
-          const twice = orders.find(({ cents }, index) => orders.some((other, at) => at < index && other.cents === cents))
-          return twice === undefined ? turn.invoke('Triage') : turn.ask({ refund: twice })
-        },
-        answer: async (turn, yes, ask) => {
-          if (!yes) return turn.finish('Nothing was refunded.')
-          const { refund } = ask.question as { refund: z.infer<typeof Order> }
-          await turn.step('refund', ({ use, idempotencyKey }) => use(books).refund(refund.id, idempotencyKey))
-          return turn.finish(`${refund.id} is refunded: ${refund.cents / 100} euros.`)
-        },
-      },
-    },
+    Triage: { instructions: 'Find out who can help, and hand over. Never guess.' },
+    Tech: { instructions: 'Solve technical questions. Money is for Billing.' },
+    Billing: { instructions: 'Solve questions about money.', tools: { orders, refund } },
   },
 })
 
 export default support
+
+export const models: ModelFactory = script<typeof support>({
+  Triage: [{ invoke: 'Tech', request: 'An error at login.' }],
+  Tech: [
+    { ask: 'Does it work when you sign out and in again?' },
+    { invoke: 'Billing', request: 'Login works again, but it was charged twice.' },
+  ],
+  Billing: [
+    { tool: 'orders', input: {} },
+    { tool: 'refund', input: { order: 'order-2', cents: 4_900 } },
+    { finish: 'order-2 is refunded: 49 euros.' },
+  ],
+})
 
 export const resources: readonly Provided[] = [
   books.of({
@@ -70,15 +65,17 @@ export const resources: readonly Provided[] = [
       { id: 'order-1', cents: 4_900 },
       { id: 'order-2', cents: 4_900 },
     ],
-    refund: async (order, key) => console.log(`${'books'.padEnd(14)}refund ${order}${key === '' ? '' : ', once'}`),
+    refund: async (order) => {
+      console.log(`${'books'.padEnd(14)}refund ${order}`)
+      return `${order} is refunded`
+    },
   }),
 ]
 
-const customer: Readonly<Record<string, unknown>> = {
-  Tech: 'Yes! But I was charged twice.',
-  Billing: true,
-  Triage: 'I want my money back: a refund.',
-}
-
 if (isMain(import.meta.url))
-  await play(support, { input: 'The app shows an error at login.', resources, answer: ({ agent }) => customer[agent] })
+  await play(support, {
+    input: 'The app shows an error at login.',
+    resources,
+    models,
+    answer: (ask) => (ask.kind === 'approval' ? true : 'Yes! But I was charged twice.'),
+  })

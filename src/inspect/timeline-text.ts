@@ -178,7 +178,11 @@ function marksLine({ pauses, takeovers }: Timeline, scale: TimeScale, width: num
 }
 
 function legend({ lanes, pauses, takeovers }: Timeline, rows: readonly Row[]): string[] {
-  const kinds = new Set(rows.flatMap((row) => (row.kind === 'lane' ? row.lane.bars.map(({ kind }) => kind) : [])))
+  const kinds = new Set(
+    rows.flatMap((row) =>
+      row.kind === 'lane' ? row.lane.bars.filter(({ kind, critical }) => kind !== 'turn' || !critical).map(({ kind }) => kind) : [],
+    ),
+  )
   const critical = lanes.some((lane) => lane.critical)
   const words = new Map<string, string>()
   if (critical) words.set(criticalTurn, 'works, and the run waits for it')

@@ -43,6 +43,7 @@ const shows: Readonly<Record<string, (text: string) => void>> = {
   },
   support: (text) => {
     expect(text).toMatch(/Triage → Tech → Billing {2}[█▐?]+/)
+    expect(text).toContain('Billing       asks you: may I refund {"order":"order-2","cents":4900}?')
     expect(text.match(/books +refund order-2/g)).toHaveLength(1)
     expect(outcome(text)).toBe('→ order-2 is refunded: 49 euros.')
   },
