@@ -52,7 +52,8 @@ function carryOut(draft: Draft, command: Command): Refusal | null {
     case 'run.claim':
       return claim(draft, command)
     case 'run.release':
-      if (state.held) emit(draft, { type: 'run.released' })
+      // It may end while its worker closes: then there is nothing left to give back.
+      if (state.held && !isOver(state)) emit(draft, { type: 'run.released' })
       return null
     case 'run.pause':
       return pause(draft, command.by)

@@ -22,6 +22,27 @@ test('closing aborts what is in flight, awaits it, and says nothing of it to the
   expect(await waiting).toBe('CLOSED')
 })
 
+test('a run that is cancelled while the engine closes ends, and nothing follows its end', async () => {
+  // With invariants on, an event after the end is an error that nobody catches.
+  const at = await timed()
+  const run = await at.tutti.start(
+    hub(forksEach([1, 2, 3]), async (turn) => {
+      await turn.sleep(1_000)
+      return turn.reply('late')
+    }),
+  )
+  await rest()
+  const broken: unknown[] = []
+  const note = (error: unknown): void => void broken.push(error)
+  process.on('unhandledRejection', note)
+  await run.cancel()
+  const closed = at.tutti.close()
+  await at.clock.advance(60_000)
+  await closed
+  process.off('unhandledRejection', note)
+  expect(broken).toEqual([])
+})
+
 test('closing waits for a body that ignores its signal no longer than its grace', async () => {
   const at = await timed({ graceMs: 2_000 })
   await at.tutti.start(solo(() => new Promise(() => {})))
