@@ -4,11 +4,17 @@ import { toJson } from '../kernel/json.js'
 /** A value as a schema gives it, or what it has against it. */
 export type Checked = { readonly value: unknown } | { readonly problem: string }
 
-/** Checks a value that comes from outside: it must be JSON, the schema must take it, and what the schema makes of it must be JSON again. */
-export async function checked(schema: Schema | undefined, value: unknown, what: string): Promise<Checked> {
+/**
+ * Checks a value that comes from outside: it must be JSON, the schema must take it, and what the schema makes of it must be JSON again.
+ * At once where there is no schema, because a wide fork has ten thousand of them.
+ */
+export function checked(schema: Schema | undefined, value: unknown, what: string): Checked | Promise<Checked> {
   const json = asJson(value, what)
-  if ('problem' in json || schema === undefined) return json
-  const result = await schema['~standard'].validate(json.value)
+  return 'problem' in json || schema === undefined ? json : bySchema(schema, json.value, what)
+}
+
+async function bySchema(schema: Schema, value: unknown, what: string): Promise<Checked> {
+  const result = await schema['~standard'].validate(value)
   if (result.issues === undefined) return asJson(result.value, `what the schema makes of ${what}`)
   const issues = result.issues.map(({ path, message }) => {
     const at = (path ?? []).map((part) => String(typeof part === 'object' ? part.key : part)).join('.')

@@ -3,7 +3,7 @@ import type { Schema } from '../define/schema.js'
 import type { Action, BranchState } from '../kernel/action.js'
 import type { Failure } from '../kernel/failure.js'
 import type { Join } from '../kernel/join.js'
-import { toJson } from '../kernel/json.js'
+import { jsonSize, toJson } from '../kernel/json.js'
 import type { Branch, State } from '../kernel/state.js'
 import { enclosingForks } from '../kernel/state.js'
 import { checked } from '../define/check-schema.js'
@@ -25,8 +25,8 @@ export async function verifyAction(
 ): Promise<Verified> {
   const verified = await verify(definition, state, branch, returned)
   if ('problem' in verified) return verified
-  const json = toJson(verified.action)
-  if ('size' in json && json.size > maxValue) throw tooLarge(`what ${branch.agent} returned`, json.size, maxValue)
+  const size = jsonSize(verified.action)
+  if (size > maxValue) throw tooLarge(`what ${branch.agent} returned`, size, maxValue)
   return verified
 }
 
@@ -119,7 +119,8 @@ class Checker {
     for (const [index, call] of (fork['calls'] as readonly unknown[]).entries()) {
       const to = typeof call === 'object' && call !== null ? (call as { to?: unknown }).to : undefined
       if (typeof to !== 'string') return { problem: `call ${index} of the fork names no agent` }
-      const request = await this.#request(to, (call as { request?: unknown }).request)
+      const checking = this.#request(to, (call as { request?: unknown }).request)
+      const request = checking instanceof Promise ? await checking : checking
       if ('problem' in request) return { problem: `call ${index} of the fork: ${request.problem}` }
       calls.push(Object.freeze({ to, ...given('request', request.value) }))
     }

@@ -22,7 +22,7 @@ export interface ActivityPort {
   readonly later: Seam['later']
   submit(command: Command): Promise<{ readonly refusal?: Refusal | undefined }>
   /** Whether this process still owns the run. */
-  mayStart(): Promise<boolean>
+  mayStart(): boolean | Promise<boolean>
   context(idempotencyKey: string, attempt: number, signal: () => AbortSignal): ActivityContext
   /** Durable sleeps don't count against the attempt's timeout. */
   onSleeping(sleeping: boolean): void
@@ -37,8 +37,12 @@ interface Call {
   readonly delivered: number
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
-  readonly start: () => void
+  readonly start: (call: Call) => void
 }
+
+type Run = (ctx: ActivityContext) => Maybe<unknown>
+
+const once = Object.freeze({ attempts: 1, backoffMs: 0, factor: 2, maxBackoffMs: 30_000 })
 
 // Which execution's step this code runs inside of, to refuse a step inside a step.
 const insideStep = new AsyncLocalStorage<Activities>()
@@ -65,7 +69,9 @@ export class Activities {
   readonly #used = new Set<string>()
   /** The keys of the sleeps that are slept now. */
   readonly #sleeps = new Set<string>()
-  readonly #running = new Set<Promise<void>>()
+  #running = 0
+  /** Who waits for the last of them. */
+  readonly #quiet: (() => void)[] = []
   /** Of the steps that have asked for their signal. */
   readonly #controllers = new Set<AbortController>()
   #aborted: { readonly reason: unknown } | null = null
@@ -106,17 +112,17 @@ export class Activities {
         hint: 'call it from the turn itself, before or after the other',
       })
     const key = this.#keyOf(name, options.key)
-    return this.#call(key, name, () => this.#execute(key, name, run, options))
+    return this.#call(key, name, (call) => void this.#execute(call, run, options))
   }
 
   sleep(ms: number): Promise<void> {
     if (!(Number.isFinite(ms) && ms >= 0)) throw new TypeError(`sleep takes a number of milliseconds, not ${String(ms)}`)
     const key = this.#keyOf('sleep', undefined)
-    return this.#call(key, 'sleep', () => {
+    return this.#call(key, 'sleep', (call) => {
       this.#sleeps.add(key)
       this.#setSleeping(1)
       if (this.#known.get(key)?.status === 'sleeping') return
-      void this.#record({ type: 'sleep.start', ...this.#speakerOf(key), ms })
+      void this.#record({ type: 'sleep.start', ...this.#speakerOf(call), ms })
     }) as Promise<void>
   }
 
@@ -142,7 +148,7 @@ export class Activities {
     const unasked = this.#delivered < this.#replayed && this.#aborted === null
     // Whoever keeps the turn beyond its end can start nothing more with it.
     this.abort(new Error('the turn has ended'))
-    while (this.#running.size > 0) await Promise.allSettled(this.#running)
+    if (this.#running > 0) await new Promise<void>((resolve) => this.#quiet.push(resolve))
     if (unasked) throw nondeterministic(this.#unasked('the turn ended'))
   }
 
@@ -165,7 +171,7 @@ export class Activities {
     return `${name}#${occurrence}`
   }
 
-  #call(key: string, name: string, start: () => void): Promise<unknown> {
+  #call(key: string, name: string, start: Call['start']): Promise<unknown> {
     const promise = new Promise<unknown>((resolve, reject) => {
       if (this.#aborted !== null) return reject(this.#aborted.reason)
       const call: Call = { key, name, delivered: this.#delivered, resolve, reject, start }
@@ -236,7 +242,7 @@ export class Activities {
   }
 
   #startWaiting(): void {
-    for (const call of this.#waiting.splice(0)) call.start()
+    if (this.#waiting.length > 0) for (const call of this.#waiting.splice(0)) call.start(call)
   }
 
   #setSleeping(by: 1 | -1): void {
@@ -245,9 +251,9 @@ export class Activities {
     if (before > 0 !== this.#sleeping > 0) this.#port.onSleeping(this.#sleeping > 0)
   }
 
-  #speakerOf(key: string): ActivitySpeaker {
-    const call = this.#calls.get(key)
-    return { ...this.#port.speaker, key, name: call?.name ?? key, delivered: call?.delivered ?? this.#delivered }
+  #speakerOf({ key, name, delivered }: Call): ActivitySpeaker {
+    const { branch, agent, turn, attempt } = this.#port.speaker
+    return { branch, agent, turn, attempt, key, name, delivered }
   }
 
   async #record(command: Command): Promise<boolean> {
@@ -255,34 +261,31 @@ export class Activities {
     return refusal === undefined
   }
 
-  #execute(key: string, name: string, run: (ctx: ActivityContext) => Maybe<unknown>, options: ActivityOptions): void {
-    const speaker = this.#speakerOf(key)
-    const work = this.#outcome(speaker, name, run, options).then(async (command) => {
-      if (command !== null && this.#aborted === null) await this.#record(command)
-    })
-    const settled = work.catch((error: unknown) => this.#port.onBroken(error instanceof Error ? error : new Error(String(error))))
-    this.#running.add(settled)
-    void settled.then(() => this.#running.delete(settled))
+  async #execute(call: Call, run: Run, options: ActivityOptions): Promise<void> {
+    this.#running++
+    try {
+      const command = await this.#outcome(this.#speakerOf(call), run, options)
+      if (command !== null && this.#aborted === null) await this.#port.submit(command)
+    } catch (error) {
+      this.#port.onBroken(error instanceof Error ? error : new Error(String(error)))
+    } finally {
+      if (--this.#running === 0) for (const go of this.#quiet.splice(0)) go()
+    }
   }
 
   /** Runs the activity, with its retries inside it, and gives what is to be recorded. */
-  async #outcome(
-    speaker: ActivitySpeaker,
-    name: string,
-    run: (ctx: ActivityContext) => Maybe<unknown>,
-    options: ActivityOptions,
-  ): Promise<Command | null> {
+  async #outcome(speaker: ActivitySpeaker, run: Run, options: ActivityOptions): Promise<Command | null> {
     const earlier = this.#reusable(speaker, options)
     if (earlier?.status === 'completed') return givenBack(speaker, earlier)
     if (!(await this.#port.mayStart())) return null
     const start = await this.#start(speaker, options)
-    if (start === 'unknown') return { type: 'activity.fail', ...speaker, error: unknownOutcome(name) }
+    if (start === 'unknown') return { type: 'activity.fail', ...speaker, error: unknownOutcome(speaker.name) }
     if (start === 'refused') return null
-    const retry = { attempts: 1, backoffMs: 0, factor: 2, maxBackoffMs: 30_000, ...options.retry }
+    const retry = options.retry === undefined ? once : { ...once, ...options.retry }
     for (let attempt = 1; ; attempt++) {
       // It may have been aborted while its start was recorded, or while it waited for its next attempt.
       if (this.#aborted !== null) return null
-      const result = await this.#attempt(speaker, name, run, options, attempt)
+      const result = await this.#attempt(speaker, run, options, attempt)
       const failed = 'error' in result
       const again =
         failed && attempt < retry.attempts && this.#aborted === null && result.retryable && (options.retry?.if?.(result.error) ?? true)
@@ -313,20 +316,20 @@ export class Activities {
 
   async #attempt(
     speaker: ActivitySpeaker,
-    name: string,
-    run: (ctx: ActivityContext) => Maybe<unknown>,
+    run: Run,
     options: ActivityOptions,
     attempt: number,
   ): Promise<{ readonly value: unknown } | { readonly error: Failure; readonly retryable: boolean }> {
+    const { name } = speaker
     let own: AbortController | null = null
     const signalled = (): AbortController => (own ??= this.#controller())
     const timer = options.timeoutMs === undefined ? null : new AbortController()
     try {
       const ctx = this.#port.context(`${this.#port.keyPrefix}/${speaker.key}`, attempt, () => signalled().signal)
-      const body = insideStep.run(this, async () => run(ctx))
-      const raced = timer === null ? body : Promise.race([body, this.#timeout(name, options.timeoutMs ?? 0, signalled(), timer.signal)])
-      body.catch(() => {})
-      const json = toJson(await raced)
+      const body = insideStep.run(this, run, ctx)
+      const json = toJson(
+        await (timer === null ? body : Promise.race([body, this.#timeout(name, options.timeoutMs ?? 0, signalled(), timer.signal)])),
+      )
       if ('size' in json && json.size > this.#port.maxValue)
         throw tooLarge(`the result of the step '${name}'`, json.size, this.#port.maxValue)
       if ('problem' in json)

@@ -24,36 +24,41 @@ export function encodeEvents(events: readonly Event[]): { readonly rows: readonl
   const rows: EventRow[] = []
   const blobs = new Map<string, string>()
   for (let from = 0; from < events.length; from += perRow) {
-    const part = events.slice(from, from + perRow)
-    const body = `[${part.map((event) => encode(event, blobs)).join(',')}]`
-    rows.push({ seq: part[0]?.seq ?? 0, n: part.length, body })
+    const part = events.length <= perRow ? events : events.slice(from, from + perRow)
+    rows.push({ seq: part[0]?.seq ?? 0, n: part.length, body: encode(part, blobs) })
   }
   return { rows, blobs: [...blobs].map(([hash, body]) => ({ hash, body })) }
 }
 
-function encode(value: unknown, blobs: Map<string, string>): string {
-  const text = JSON.stringify(value)
-  return text.length < blobMin && !text.includes('"$tutti.') ? text : JSON.stringify(parted(value, blobs, true))
+function encode(events: readonly Event[], blobs: Map<string, string>): string {
+  const text = JSON.stringify(events)
+  return isPlain(text) ? text : `[${events.map((event) => partsOf(event, blobs)).join(',')}]`
 }
 
-function parted(value: unknown, blobs: Map<string, string>, top: boolean): unknown {
-  if (typeof value === 'string') return value.length < blobMin || top ? value : refTo(JSON.stringify(value), blobs)
-  if (typeof value !== 'object' || value === null) return value
-  const made = Array.isArray(value) ? value.map((item) => parted(item, blobs, false)) : partedRecord(value, blobs)
-  if (top) return made
-  const text = JSON.stringify(made)
-  return text.length < blobMin ? made : refTo(text, blobs)
+/** Whether a text is small enough to stand where it is, and has nothing in it that could be taken for a reference. */
+const isPlain = (text: string): boolean => text.length < blobMin && !text.includes('"$tutti.')
+
+/** A value as JSON text: itself, or a reference to where it is stored. */
+function textOf(value: unknown, blobs: Map<string, string>): string {
+  const whole = JSON.stringify(value) ?? 'null'
+  if (isPlain(whole)) return whole
+  const text = typeof value === 'object' && value !== null ? partsOf(value, blobs) : whole
+  return text.length < blobMin ? text : refTo(text, blobs)
 }
 
-function partedRecord(record: object, blobs: Map<string, string>): object {
-  const made = Object.fromEntries(Object.entries(record).map(([key, item]) => [key, parted(item, blobs, false)]))
-  return Object.hasOwn(made, refKey) || Object.hasOwn(made, wrapKey) ? { [wrapKey]: made } : made
+function partsOf(value: object, blobs: Map<string, string>): string {
+  if (Array.isArray(value)) return `[${value.map((item) => textOf(item, blobs)).join(',')}]`
+  const parts = Object.entries(value).flatMap(([key, item]) =>
+    item === undefined ? [] : [`${JSON.stringify(key)}:${textOf(item, blobs)}`],
+  )
+  const text = `{${parts.join(',')}}`
+  return Object.hasOwn(value, refKey) || Object.hasOwn(value, wrapKey) ? `{"${wrapKey}":${text}}` : text
 }
 
-function refTo(body: string, blobs: Map<string, string>): object {
+function refTo(body: string, blobs: Map<string, string>): string {
   const hash = createHash('sha256').update(body).digest('hex')
   blobs.set(hash, body)
-  return { [refKey]: hash }
+  return `{"${refKey}":"${hash}"}`
 }
 
 /** The events of rows that come after a sequence number; `blob` finds what stands elsewhere. */

@@ -57,6 +57,11 @@ export interface EngineOptions {
 /** How many runs that only wait stay in memory; the others are let go, and found again when something happens to them. */
 const waitingMax = 256
 
+/** Others may have written to it: nobody here owns it, or somebody said so. */
+function isBehind(entry: RunEntry): boolean {
+  return entry.stale || (entry.owner === null && entry.state !== newState)
+}
+
 /**
  * Drives the kernel over a store: what is decided is committed by the loop, and then performed here, by the run's owner alone.
  *
@@ -249,10 +254,13 @@ export class Engine {
     const before = entry.state
     entry.state = state
     this.options.seam?.committed(entry.id, events, state)
-    for (const event of events) this.#route(entry, event)
-    if (events.some(({ type }) => type === 'run.released')) this.#lost(entry)
+    let claimed = false
+    for (const event of events) {
+      this.#route(entry, event)
+      if (event.type === 'run.released') this.#lost(entry)
+      claimed ||= event.type === 'run.claimed' && event.epoch === entry.owner?.epoch
+    }
     const { owner } = entry
-    const claimed = events.some((event) => event.type === 'run.claimed' && event.epoch === owner?.epoch)
     if (claimed) entry.claiming = false
     // Whoever claims a run performs all that is outstanding in it, not only what came last; and nothing before that is durable.
     if (owner !== null && !entry.claiming) this.#perform(entry, claimed ? null : before)
@@ -534,11 +542,10 @@ export class Engine {
   }
 
   /** Whether this process may still start an effect of a run: asked before each turn and step, and cheap while nobody else writes. */
-  async #stillOwns(entry: RunEntry): Promise<boolean> {
+  #stillOwns(entry: RunEntry): boolean | Promise<boolean> {
     if (this.#closed) return false
     this.#askMoved()
-    if (this.#looking !== null) await this.#looking
-    return entry.owner !== null
+    return this.#looking === null ? entry.owner !== null : this.#looking.then(() => entry.owner !== null)
   }
 
   /** Asked once a tick: between two ticks nothing is started that the answer could change. */
@@ -594,13 +601,14 @@ export class Engine {
   }
 
   /** Before anything is decided: what others did is read. */
-  async #refresh(entries: readonly RunEntry[]): Promise<void> {
+  #refresh(entries: readonly RunEntry[]): Promise<void> | null {
     this.#askMoved()
+    return this.#looking === null && !entries.some(isBehind) ? null : this.#readAll(entries)
+  }
+
+  async #readAll(entries: readonly RunEntry[]): Promise<void> {
     if (this.#looking !== null) await this.#looking
-    for (const entry of entries) {
-      const isNew = entry.state === newState && !entry.stale
-      if (!isNew && (entry.owner === null || entry.stale)) await this.#read(entry)
-    }
+    for (const entry of entries) if (isBehind(entry)) await this.#read(entry)
   }
 
   async #read(entry: RunEntry): Promise<void> {

@@ -39,7 +39,7 @@ export interface ExecutionPort {
   readonly later: Seam['later']
   submit(command: Command): Promise<{ readonly refusal?: Refusal | undefined }>
   /** Whether this process still owns the run: asked before the turn and each of its steps. */
-  mayStart(): Promise<boolean>
+  mayStart(): boolean | Promise<boolean>
   /** Whether its agent may act now, as far as was known when `mayStart` had its answer. */
   isAdmitted(): boolean
   /** The run's resources, made before its first turn. */

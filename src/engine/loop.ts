@@ -23,7 +23,7 @@ export interface LoopPort {
   readonly onLog: (entry: LogEntry) => void
   readonly later: Seam['later']
   /** Makes sure that what is decided next is decided on what is in the store now. */
-  refresh(entries: readonly RunEntry[]): Promise<void>
+  refresh(entries: readonly RunEntry[]): Promise<void> | null
   /** Something of a run is durable. */
   advance(entry: RunEntry, events: readonly Event[], state: State): void
   /** Somebody else owns the run now. */
@@ -72,7 +72,8 @@ export class Loop {
   readonly #ready = new Set<RunEntry>()
   readonly #roomless: (() => void)[] = []
   #unsettled = 0
-  #flushing: Promise<void> | null = null
+  #flushing = false
+  readonly #idle: (() => void)[] = []
   #failures = 0
   #closed = false
 
@@ -98,21 +99,14 @@ export class Loop {
 
   wake(entry: RunEntry): void {
     this.#ready.add(entry)
-    this.#flushing ??= new Promise<void>((resolve) => {
-      this.#port.later(() => {
-        void this.#flush().finally(() => {
-          this.#flushing = null
-          resolve()
-          const [left] = this.#ready
-          if (left !== undefined) this.wake(left)
-        })
-      })
-    })
+    if (this.#flushing) return
+    this.#flushing = true
+    this.#port.later(() => void this.#flush())
   }
 
   /** Resolves when nothing is on its way. */
   async idle(): Promise<void> {
-    while (this.#flushing !== null) await this.#flushing
+    while (this.#flushing) await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
 
   close(): void {
@@ -120,11 +114,28 @@ export class Loop {
   }
 
   async #flush(): Promise<void> {
+    try {
+      await this.#flushAll()
+    } finally {
+      this.#flushing = false
+      for (const go of this.#idle.splice(0)) go()
+      const [left] = this.#ready
+      if (left !== undefined) this.wake(left)
+    }
+  }
+
+  #take(): readonly RunEntry[] {
+    const entries = this.#ready.size <= runsMax ? [...this.#ready] : [...this.#ready].slice(0, runsMax)
+    for (const entry of entries) this.#ready.delete(entry)
+    return entries
+  }
+
+  async #flushAll(): Promise<void> {
     while (this.#ready.size > 0) {
-      const entries = [...this.#ready].slice(0, runsMax)
-      for (const entry of entries) this.#ready.delete(entry)
+      const entries = this.#take()
       try {
-        await this.#port.refresh(entries)
+        const reading = this.#port.refresh(entries)
+        if (reading !== null) await reading
       } catch (error) {
         await this.#hold(entries, error)
         continue
@@ -176,14 +187,7 @@ export class Loop {
   #plan(entry: RunEntry): Plan | null {
     const queued = entry.queue.splice(0, commandsMax)
     if (entry.queue.length > 0) this.#ready.add(entry)
-    const taken = queued.filter((submission) => {
-      const lost = submission.owned && entry.owner === null
-      const busy = submission.command.type === 'run.release' && !this.#port.mayRelease(entry)
-      if (!lost && !busy) return true
-      const message = lost ? 'another worker owns the run' : 'there is something to do in the run'
-      this.#settle(submission, () => submission.resolve({ refusal: { code: 'STALE_ATTEMPT', message } }))
-      return false
-    })
+    const taken = queued.filter((submission) => this.#mayBeDecided(entry, submission))
     if (taken.length === 0 && !saysMore(entry)) return null
     const at = this.#port.clock.now()
     try {
@@ -194,14 +198,24 @@ export class Loop {
     }
   }
 
+  /** What speaks for an owner that is none any more says nothing; nor is a run let go in which there is something to do. */
+  #mayBeDecided(entry: RunEntry, submission: Submission): boolean {
+    const lost = submission.owned && entry.owner === null
+    const busy = submission.command.type === 'run.release' && !this.#port.mayRelease(entry)
+    if (!lost && !busy) return true
+    const message = lost ? 'another worker owns the run' : 'there is something to do in the run'
+    this.#settle(submission, () => submission.resolve({ refusal: { code: 'STALE_ATTEMPT', message } }))
+    return false
+  }
+
   #decided(entry: RunEntry, taken: readonly Submission[], at: number): Plan {
     const code = entry.definition?.code ?? null
     const outcomes: Outcome[] = []
     const events: Event[] = []
-    const puts = new Map<string, Put>()
+    const puts: Put[] = []
     let state = entry.state
     for (const { command, put } of taken) {
-      if (put !== undefined && puts.has(put.key)) {
+      if (put !== undefined && puts.some(({ key }) => key === put.key)) {
         outcomes.push({ refusal: { code: 'KEY_TAKEN', message: `the key ${put.key} is taken` } })
         continue
       }
@@ -212,12 +226,12 @@ export class Loop {
       }
       this.#checkInvariants(state, decision.events)
       state = decision.state
-      events.push(...decision.events)
+      for (const event of decision.events) events.push(event)
       outcomes.push({ events: decision.events })
-      if (put !== undefined) puts.set(put.key, put)
+      if (put !== undefined) puts.push(put)
     }
     const held = isOver(state) ? nobody : heldBy(entry)
-    return { entry, taken, outcomes, state, events, item: this.#itemOf(entry, state, events, [...puts.values()], at, held), held }
+    return { entry, taken, outcomes, state, events, item: this.#itemOf(entry, state, events, puts, at, held), held }
   }
 
   #checkInvariants(state: State, events: readonly Event[]): void {
@@ -270,8 +284,8 @@ export class Loop {
       ...(events.some(isRelease) && { own: 'release' as const }),
       ...(creates === null && wakeOf(entry, state, events, at)),
       ...(isOver(state) && { ended: true }),
-      marks: agents.length === 0 ? marksOf(before, state) : [...marksOf(before, state), ...agents],
-      puts,
+      ...marked(before, state, agents),
+      ...(puts.length > 0 && { puts }),
       ...(blobs.length > 0 && { blobs }),
       ...(snapshot !== undefined && { snapshot }),
     }
@@ -289,7 +303,8 @@ export class Loop {
         entry.refusals.set(outcome.refusal.code, (entry.refusals.get(outcome.refusal.code) ?? 0) + 1)
         this.#port.refused(outcome.refusal.code)
       }
-      this.#settle(submission, () => submission.resolve(outcome))
+      this.#unsettled--
+      submission.resolve(outcome)
     })
   }
 
@@ -307,6 +322,12 @@ export class Loop {
     entry.stale = true
     if (entry.queue.length > 0 || saysMore(entry)) this.#ready.add(entry)
   }
+}
+
+/** What it can be found by, where that has changed. */
+function marked(before: State, state: State, agents: readonly Mark[]): { marks?: readonly Mark[] } {
+  if (before.asks === state.asks) return agents.length === 0 ? {} : { marks: agents }
+  return { marks: [...marksOf(before, state), ...agents] }
 }
 
 const nobody: Holds = new Map([])

@@ -22,7 +22,7 @@ export interface UndoPort {
   readonly graceMs: number
   readonly definition: Internals
   submit(command: Command): Promise<{ readonly refusal?: Refusal | undefined }>
-  mayStart(): Promise<boolean>
+  mayStart(): boolean | Promise<boolean>
   resources(): Promise<ReadonlyMap<string, unknown>>
   /** A resource as this undo is given it. */
   lend(name: string, value: unknown): unknown

@@ -11,9 +11,10 @@ const depthMax = 500
  * are `undefined` are dropped, as JSON does, and `undefined` itself means "no value". `size` is about how many bytes of JSON it has.
  */
 export function toJson(value: unknown): { readonly value: unknown; readonly size: number } | NotJson {
-  const walk: Walk = { open: new Set(), path: [], size: 0 }
+  if (value === undefined || value === null || typeof value === 'boolean') return { value, size: 6 }
+  const walk: Walk = { open: [], path: [], size: 0 }
   try {
-    const made = value === undefined ? undefined : copy(value, walk)
+    const made = copy(value, walk)
     return { value: made, size: walk.size }
   } catch (error) {
     if (error instanceof Refused) return { path: pathOf(walk), problem: error.problem }
@@ -21,9 +22,19 @@ export function toJson(value: unknown): { readonly value: unknown; readonly size
   }
 }
 
+/** About how many bytes of JSON a value has that is known to be JSON. */
+export function jsonSize(value: unknown): number {
+  if (typeof value === 'string') return value.length + 3
+  if (typeof value !== 'object' || value === null) return 9
+  let size = 2
+  if (Array.isArray(value)) for (const item of value) size += jsonSize(item)
+  else for (const key of Object.keys(value)) size += key.length + 4 + jsonSize((value as Record<string, unknown>)[key])
+  return size
+}
+
 /** Where the walk is: the objects around it, and the way there. */
 interface Walk {
-  readonly open: Set<object>
+  readonly open: object[]
   readonly path: (string | number)[]
   size: number
 }
@@ -64,12 +75,12 @@ function copy(value: unknown, walk: Walk): unknown {
 }
 
 function copyObject(value: object, walk: Walk): unknown {
-  if (walk.open.has(value)) throw new Refused('a value that contains itself is not JSON')
-  if (walk.open.size >= depthMax) throw new Refused(`it is nested more than ${depthMax} levels deep`)
-  walk.open.add(value)
+  if (walk.open.includes(value)) throw new Refused('a value that contains itself is not JSON')
+  if (walk.open.length >= depthMax) throw new Refused(`it is nested more than ${depthMax} levels deep`)
+  walk.open.push(value)
   walk.size += 2
   const made = Array.isArray(value) ? copyList(value, walk) : copyRecord(value, walk)
-  walk.open.delete(value)
+  walk.open.pop()
   return Object.freeze(made)
 }
 

@@ -17,6 +17,7 @@ export function outstanding(state: State): Effect[] {
 /** What came to be owed, and what no longer is, between two states; costs as much as the difference. */
 export function owedSince(before: State | null, after: State): { readonly begun: Effect[]; readonly timersGone: string[] } {
   const begun: Effect[] = []
+  if (before !== null && isSame(before, after)) return { begun, timersGone: [] }
   const turns = Trie.changes(before?.turns ?? Trie.empty<Attempt>(), after.turns)
   const aborting = Trie.changes(before?.aborting ?? Trie.empty<Attempt>(), after.aborting)
   const timers = Trie.changes(before?.timers ?? Trie.empty<Timer>(), after.timers)
@@ -27,4 +28,10 @@ export function owedSince(before: State | null, after: State): { readonly begun:
   const undos = Trie.changes(before?.undo.running ?? Trie.empty<UndoAttempt>(), after.undo.running)
   for (const [, undo] of undos.set.sort(([, a], [, b]) => a.seq - b.seq)) begun.push({ type: 'undo.perform', undo })
   return { begun, timersGone: timers.gone }
+}
+
+/** Most commits record the result of an activity, and owe nothing new. */
+function isSame(before: State, after: State): boolean {
+  const { turns, aborting, timers, undo } = before
+  return turns === after.turns && aborting === after.aborting && timers === after.timers && undo.running === after.undo.running
 }

@@ -315,6 +315,7 @@ export class Trie<V, K extends Key = string> {
   static changes<V, K extends Key>(before: Trie<V, K>, after: Trie<V, K>): { set: [K, V][]; gone: K[] } {
     const set: [K, V][] = []
     const gone: K[] = []
+    if (before.#root === after.#root) return { set, gone }
     compare(
       before.#root,
       after.#root,

@@ -16,15 +16,46 @@ interface Standing {
  * Does one item of a batch, inside a transaction. Everything that can refuse it is looked at before anything is written, so that an item
  * never has to be taken back.
  */
-export function commitItem(connection: Connection, item: Append | Put): Verdict {
-  if (isAppend(item)) return append(connection, item)
+export function commitItem(connection: Connection, places: Places, item: Append | Put): Verdict {
+  if (isAppend(item)) return goesOn(connection, places, item) ? { ok: true } : append(connection, places, item)
   const puts = [item, ...(item.puts ?? [])]
   const conflict = firstConflict(connection, puts)
   if (conflict === null) for (const each of puts) put(connection, each, null)
   return conflict ?? { ok: true }
 }
 
-function append(connection: Connection, item: Append): Verdict {
+/** Where the runs of late stand. A run keeps its place for as long as it is there, and none is given twice. */
+export class Places {
+  #known = new Map<string, number>()
+
+  of(run: string): number | undefined {
+    return this.#known.get(run)
+  }
+
+  keep(run: string, rid: number): void {
+    if (this.#known.size >= placesMax) this.#known = new Map()
+    this.#known.set(run, rid)
+  }
+}
+
+const placesMax = 10_000
+
+/**
+ * What happens most: the owner of a run adds to its journal, and nothing else of it changes. One update moves its head if it still is
+ * where it is expected, under its owner; false if it is not, or if there is more to do.
+ */
+function goesOn(connection: Connection, places: Places, item: Append): boolean {
+  const { owner, own, create, status, waits, wake, ended } = item
+  const rid = places.of(item.run)
+  if (rid === undefined || owner === undefined || item.by !== owner.worker || own !== undefined || create !== undefined) return false
+  if (status !== undefined || waits !== undefined || wake !== undefined || ended === true || (item.puts?.length ?? 0) > 0) return false
+  if (connection.run(sql.goOn, item.head, rid, item.expect, owner.worker, owner.epoch).changes === 0) return false
+  for (const { seq, n, body } of item.rows) connection.run(sql.event, rid, seq, n, item.at, stored(body))
+  attach(connection, rid, item)
+  return true
+}
+
+function append(connection: Connection, places: Places, item: Append): Verdict {
   const known = connection.get<Standing>(sql.standing, item.run)
   const refusal = known === undefined ? (item.create === undefined ? 'gone' : null) : refusalOf(known, item)
   // A key that is taken says more than that the run exists: it may be the same start, sent again.
@@ -32,6 +63,7 @@ function append(connection: Connection, item: Append): Verdict {
   if (conflict !== null) return conflict
   if (refusal !== null) return { ok: false, why: refusal }
   const { rid, epoch, worker } = known === undefined ? create(connection, item) : change(connection, known, item)
+  if (worker === item.by) places.keep(item.run, rid)
   for (const { seq, n, body } of item.rows) connection.run(sql.event, rid, seq, n, item.at, stored(body))
   if (item.marks !== undefined || item.puts !== undefined || item.blobs !== undefined || item.snapshot !== undefined)
     attach(connection, rid, item)

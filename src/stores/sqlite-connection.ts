@@ -1,5 +1,5 @@
 import type { Database, SqlValue, Statement } from './sqlite-driver.js'
-import { storeClosed } from './sqlite-failure.js'
+import { failureOf, isBusy, storeClosed } from './sqlite-failure.js'
 import { patiently } from './sqlite-patience.js'
 
 /**
@@ -58,8 +58,16 @@ export class Connection {
       committed(result)
       return result
     }
-    const attempt = (since: number): Promise<T> => patiently(once, this.path, this.#writeMs, since)
     const since = performance.now()
+    // Mostly nobody is in the way: then it is done before anybody has waited.
+    if (this.#held === 0) {
+      try {
+        return Promise.resolve(once())
+      } catch (error) {
+        if (!isBusy(error)) return Promise.reject(failureOf(error, this.path))
+      }
+    }
+    const attempt = (since: number): Promise<T> => patiently(once, this.path, this.#writeMs, since)
     const turn = this.#held === 0 ? attempt(since) : this.#last.then(() => attempt(since))
     this.#held++
     this.#last = turn.then(

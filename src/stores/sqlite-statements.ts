@@ -34,6 +34,7 @@ export const sql = {
     insert into run (id, definition, version, tags, status, waits, head, epoch, worker, wake, started, ended)
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   head: 'update run set head = ? where rid = ?',
+  goOn: 'update run set head = ? where rid = ? and head = ? and worker = ? and epoch = ?',
   event: 'insert into event (rid, seq, n, at, body) values (?, ?, ?, ?, ?)',
   tag: 'insert into tag (key, value, rid) values (?, ?, ?)',
   mark: 'insert into mark (rid, kind, key, body) values (?, ?, ?, ?) on conflict (rid, kind, key) do update set body = excluded.body',

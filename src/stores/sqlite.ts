@@ -3,7 +3,7 @@ import { isAppend } from '../engine/store.js'
 import { checkNames } from './names.js'
 import { restored } from './sqlite-body.js'
 import { Changes } from './sqlite-changes.js'
-import { commitItem } from './sqlite-commit.js'
+import { commitItem, Places } from './sqlite-commit.js'
 import type { Connection } from './sqlite-connection.js'
 import type { Driver, SqlValue } from './sqlite-driver.js'
 import { loadDriver } from './sqlite-driver.js'
@@ -34,6 +34,7 @@ export async function sqliteStore(path: string, options: SqliteOptions): Promise
 export function storeOver(connection: Connection, driver: Driver, { durability, maxValue = 16 * 2 ** 20 }: SqliteOptions): Store {
   const locks = new WorkerLocks(driver, connection.path)
   const changes = new Changes(connection)
+  const places = new Places()
 
   return Object.freeze<Store>({
     promises: Object.freeze({ durable: durability, reach: 'machine', maxValue }),
@@ -100,7 +101,7 @@ export function storeOver(connection: Connection, driver: Driver, { durability, 
     commit: async (batch) => {
       checkNames(batch)
       return connection.write(
-        () => batch.map((item) => commitItem(connection, item)),
+        () => batch.map((item) => commitItem(connection, places, item)),
         () => changes.committed(committerOf(batch)),
       )
     },
@@ -234,8 +235,13 @@ function ownedBy(connection: Connection, worker: number): ReadonlyMap<string, nu
 
 /** Who commits, if it is one: only then is it known that nobody else has. */
 function committerOf(batch: readonly (Append | Put)[]): number | null {
-  const [first, ...others] = batch.filter(isAppend)
-  return first !== undefined && others.every(({ by }) => by === first.by) ? first.by : null
+  let only: number | null = null
+  for (const item of batch) {
+    if (!isAppend(item)) continue
+    if (only !== null && item.by !== only) return null
+    only = item.by
+  }
+  return only
 }
 
 function load(
