@@ -22,7 +22,7 @@ import { Alarms } from './alarms.js'
 import { type ChildDone, childRun, childRunId, undoChildRun } from './child-run.js'
 import { decodeEvents, decodeSnapshot } from './codec.js'
 import type { Delta } from '../inspect/events.js'
-import { Execution } from './execution.js'
+import { Execution, type ExecutionPort } from './execution.js'
 import { Gate } from './gate.js'
 import { HeldTurns, turnId } from './held-turns.js'
 import { Loop, saysMore } from './loop.js'
@@ -365,6 +365,51 @@ export class Engine {
     }
   }
 
+  /** One for all executions of a run in a definition: a wide fan-out has ten thousand of them. */
+  #portOf(entry: RunEntry, definition: Internals): ExecutionPort {
+    if (entry.port?.definition === definition) return entry.port
+    const port: ExecutionPort = {
+      clock: this.options.clock,
+      alarms: this.#alarms,
+      graceMs: this.options.graceMs,
+      maxValue: this.options.store.promises.maxValue,
+      definition,
+      submit: (attempt, command) => {
+        const agent = agentOf(definition, attempt)
+        // Of a run that another worker has, nothing is said any more.
+        const failed = agent === null || entry.owner === null ? null : failedBy(command)
+        const of = turnId(entry, attempt)
+        const counted = agent === null || failed === null ? null : this.agents.attempted(agent.name, of, agent.options.breaker, failed)
+        // Before it is decided: a failure too many must keep the next attempt from starting.
+        return counted === null ? this.#say(entry, command) : counted.then(() => this.#say(entry, command))
+      },
+      mayStart: () => this.#stillOwns(entry),
+      isAdmitted: (attempt) => {
+        const agent = agentOf(definition, attempt)
+        return agent === null || this.agents.admission(agent.name, 'fail', turnId(entry, attempt)) === 'go'
+      },
+      resources: () => (entry.resources ??= runResources(this.options.resources, entry.state)),
+      later: laterOf(this.options.seam),
+      lend: (attempt, name, value) =>
+        this.#lend(entry, name, value, { ...attempt, id: attemptId(attempt.branch, attempt.turn, attempt.attempt) }),
+      emit: (branch, agent, data) => this.#emit(entry, branch, agent, data),
+      toolboxes: this.#toolboxes,
+      priceOf: pricesFrom(this.options.prices ?? {}),
+      model: (ref) => resolveModel(ref, { models: this.options.models, env: process.env }),
+      listener: (branch, agent) =>
+        this.#deltas.has(entry.id)
+          ? (text) => this.#tell(entry, { type: 'text.delta', branch, agent, after: entry.state.seq, text })
+          : null,
+      keepAskSchema: (branch, schema) => {
+        if (schema === undefined) entry.askSchemas.delete(branch)
+        else entry.askSchemas.set(branch, schema)
+      },
+      child: (of, child, input, signal) => this.#child(entry, of, child, input, signal),
+    }
+    entry.port = port
+    return port
+  }
+
   #dispatch(entry: RunEntry, attempt: Attempt): void {
     const { definition } = entry
     if (definition === null || this.#closed) return
@@ -372,42 +417,7 @@ export class Engine {
     if (entry.executions.has(id) || !this.#heldTurns.mayBegin(entry, attempt)) return
     const agent = agentOf(definition, attempt)
     const of = turnId(entry, attempt)
-    const execution = new Execution(
-      {
-        clock: this.options.clock,
-        alarms: this.#alarms,
-        graceMs: this.options.graceMs,
-        maxValue: this.options.store.promises.maxValue,
-        definition,
-        submit: (command) => {
-          // Of a run that another worker has, nothing is said any more.
-          const failed = agent === null || entry.owner === null ? null : failedBy(command)
-          const counted = agent === null || failed === null ? null : this.agents.attempted(agent.name, of, agent.options.breaker, failed)
-          // Before it is decided: a failure too many must keep the next attempt from starting.
-          return counted === null ? this.#say(entry, command) : counted.then(() => this.#say(entry, command))
-        },
-        mayStart: () => this.#stillOwns(entry),
-        isAdmitted: () => agent === null || this.agents.admission(agent.name, 'fail', of) === 'go',
-        resources: () => (entry.resources ??= runResources(this.options.resources, entry.state)),
-        later: laterOf(this.options.seam),
-        lend: (name, value) => this.#lend(entry, name, value, { ...attempt, id }),
-        emit: (branch, agent, data) => this.#emit(entry, branch, agent, data),
-        toolboxes: this.#toolboxes,
-        priceOf: pricesFrom(this.options.prices ?? {}),
-        model: (ref) => resolveModel(ref, { models: this.options.models, env: process.env }),
-        listener: (branch, agent) =>
-          this.#deltas.has(entry.id)
-            ? (text) => this.#tell(entry, { type: 'text.delta', branch, agent, after: entry.state.seq, text })
-            : null,
-        keepAskSchema: (branch, schema) => {
-          if (schema === undefined) entry.askSchemas.delete(branch)
-          else entry.askSchemas.set(branch, schema)
-        },
-        child: (of, child, input, signal) => this.#child(entry, of, child, input, signal),
-      },
-      entry.state,
-      attempt,
-    )
+    const execution = new Execution(this.#portOf(entry, definition), entry.state, attempt)
     entry.executions.set(id, execution)
     const run = (leave: () => void): void => {
       if (agent !== null) this.agents.begins(agent.name)

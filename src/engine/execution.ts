@@ -29,7 +29,7 @@ import { act, turnView } from './turn-view.js'
 import type { WorkParts } from './work-parts.js'
 import type { Clock } from './tutti.js'
 
-/** What an execution needs of the run it belongs to. */
+/** What the executions of a run need of it: one for all of them. */
 export interface ExecutionPort {
   readonly clock: Clock
   readonly alarms: Alarms
@@ -37,15 +37,15 @@ export interface ExecutionPort {
   readonly maxValue: number
   readonly definition: Internals
   readonly later: Seam['later']
-  submit(command: Command): Promise<{ readonly refusal?: Refusal | undefined }>
+  submit(by: Attempt, command: Command): Promise<{ readonly refusal?: Refusal | undefined }>
   /** Whether this process still owns the run: asked before the turn and each of its steps. */
   mayStart(): boolean | Promise<boolean>
   /** Whether its agent may act now, as far as was known when `mayStart` had its answer. */
-  isAdmitted(): boolean
+  isAdmitted(attempt: Attempt): boolean
   /** The run's resources, made before its first turn. */
   resources(): Promise<ReadonlyMap<string, unknown>>
-  /** A resource as this attempt is given it. */
-  lend(name: string, value: unknown): unknown
+  /** A resource as an attempt is given it. */
+  lend(to: Attempt, name: string, value: unknown): unknown
   emit(branch: string, agent: string, data: unknown): void
   /** The model of an agent. */
   model(ref: { readonly agent: string; readonly model: LanguageModel | string | undefined }): Promise<LanguageModel>
@@ -59,6 +59,9 @@ export interface ExecutionPort {
   child(attempt: Attempt, definition: Definition, input: unknown, signal: AbortSignal): Promise<ChildDone>
 }
 
+const nothing = (): void => {}
+const noResources: ReadonlyMap<string, unknown> = new Map<string, unknown>([])
+
 /**
  * One execution of a turn's body.
  *
@@ -68,7 +71,7 @@ export interface ExecutionPort {
 export class Execution {
   readonly attempt: Attempt
   /** Takes it out of the queue at the gate. */
-  unwait: () => void = () => {}
+  unwait: () => void = nothing
   started = false
   /** It has not begun, because its agent may not act now. */
   heldBack = false
@@ -79,17 +82,17 @@ export class Execution {
   /** The body has returned or thrown: what it kept of its turn does nothing any more. */
   #over = false
   readonly #keyPrefix: string
-  #resources: ReadonlyMap<string, unknown> = new Map()
+  #resources: ReadonlyMap<string, unknown> = noResources
   #controller: AbortController | null = null
   #status: 'running' | 'aborting' | 'ended' = 'running'
   #reason: Error | null = null
   /** Resolves when the body no longer runs; already so before it has started. */
-  #ended: Promise<unknown> = Promise.resolve()
-  /** Resolves when nobody waits for the body any more: it is fenced off (null), or asked for something else than its journal has. */
-  readonly #interrupted: Promise<Error | null>
-  #interrupt: (why: Error | null) => void = () => {}
-  #cancelGrace: () => void = () => {}
-  #cancelTimer: () => void = () => {}
+  #ended: Promise<unknown> | null = null
+  /** Nobody waits for the body any more: it is fenced off (null), or asked for something else than its journal has. */
+  #interrupted: { readonly why: Error | null } | null = null
+  #onInterrupt: (why: Error | null) => void = nothing
+  #cancelGrace: () => void = nothing
+  #cancelTimer: () => void = nothing
   #spentMs = 0
   #runningSince: number | null = null
 
@@ -102,9 +105,6 @@ export class Execution {
     const rejected = this.#branch.rejections > 0 ? `!${this.#branch.rejections}` : ''
     const keyPrefix = `${run?.nonce}/${run?.id}/${attempt.branch}/${attempt.turn}${rejected}`
     this.#keyPrefix = keyPrefix
-    this.#interrupted = new Promise((resolve) => {
-      this.#interrupt = resolve
-    })
     // Whoever has records is held to them, whether or not it asks for any.
     if (state.work.has(attempt.branch)) this.#activities()
   }
@@ -118,7 +118,7 @@ export class Execution {
         keyPrefix: this.#keyPrefix,
         maxValue: this.#port.maxValue,
         later: this.#port.later,
-        submit: (command) => this.#port.submit(command),
+        submit: (command) => this.#port.submit(this.attempt, command),
         mayStart: () => this.#port.mayStart(),
         context: (idempotencyKey, number, signal) => this.#context(idempotencyKey, number, signal),
         onSleeping: (sleeping) => (sleeping ? this.#stopTimer() : this.#startTimer()),
@@ -137,7 +137,7 @@ export class Execution {
     this.#startTimer()
     const outcome = this.#outcome()
     this.#ended = outcome
-    const first = await Promise.race([outcome, this.#interrupted])
+    const first = await this.#unlessInterrupted(outcome)
     const command = first instanceof Error ? await this.#failed(first) : first
     this.#stopTimer()
     this.#cancelGrace()
@@ -146,10 +146,23 @@ export class Execution {
     this.#status = 'ended'
     if (fenced || command === null) return
     if (!aborted) {
-      const { refusal } = await this.#port.submit(command)
+      const { refusal } = await this.#port.submit(this.attempt, command)
       if (refusal === undefined) return
     }
-    await this.#port.submit({ type: 'turn.settle', ...this.attempt, how: 'ended', ...this.#lateWork(command) })
+    await this.#port.submit(this.attempt, { type: 'turn.settle', ...this.attempt, how: 'ended', ...this.#lateWork(command) })
+  }
+
+  #interrupt(why: Error | null): void {
+    this.#interrupted ??= { why }
+    this.#onInterrupt(why)
+  }
+
+  #unlessInterrupted<T>(outcome: Promise<T>): Promise<T | Error | null> {
+    return new Promise((resolve, reject) => {
+      this.#onInterrupt = resolve
+      if (this.#interrupted !== null) resolve(this.#interrupted.why)
+      outcome.then(resolve, reject)
+    })
   }
 
   /** What the body came to is used for nothing, but if it can be undone, it is. */
@@ -183,7 +196,7 @@ export class Execution {
       if (this.#status !== 'aborting') return
       this.#status = 'ended'
       this.#interrupt(null)
-      void this.#port.submit({ type: 'turn.settle', ...this.attempt, how: 'fenced' })
+      void this.#port.submit(this.attempt, { type: 'turn.settle', ...this.attempt, how: 'fenced' })
     })
   }
 
@@ -209,7 +222,7 @@ export class Execution {
     const { definition } = this.#port
     try {
       if (!(await this.#port.mayStart())) this.fence('another worker owns the run')
-      else if (!this.#port.isAdmitted()) {
+      else if (!this.#port.isAdmitted(this.attempt)) {
         this.heldBack = true
         this.fence('its agent may not act now')
       }
@@ -319,7 +332,7 @@ export class Execution {
   }
 
   #use<T>(resource: Resource<T>): T {
-    return this.#port.lend(resource.name, useOf(this.#resources, resource)) as T
+    return this.#port.lend(this.attempt, resource.name, useOf(this.#resources, resource)) as T
   }
 
   #work(): WorkParts {
@@ -370,6 +383,6 @@ export class Execution {
     } as const
     const retryable = this.#mayRetry(error)
     this.abort(error.message)
-    void this.#port.submit({ type: 'turn.fail', ...this.attempt, error, retryable, timedOut: true })
+    void this.#port.submit(this.attempt, { type: 'turn.fail', ...this.attempt, error, retryable, timedOut: true })
   }
 }

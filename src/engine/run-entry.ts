@@ -4,7 +4,7 @@ import type { Command, Refusal } from '../kernel/command.js'
 import type { Event } from '../kernel/event.js'
 import type { State } from '../kernel/state.js'
 import { newState } from '../kernel/state.js'
-import type { Execution } from './execution.js'
+import type { Execution, ExecutionPort } from './execution.js'
 import type { Put } from './store.js'
 import type { UndoExecution } from './undo-execution.js'
 
@@ -55,6 +55,8 @@ export interface RunEntry {
   /** The same, as the store knows it. */
   marked: ReadonlyMap<string, number | null>
   resources: Promise<ReadonlyMap<string, unknown>> | null
+  /** What its executions are given. */
+  port: ExecutionPort | null
 }
 
 export function newEntry(id: string, definition: Internals | null): RunEntry {
@@ -78,5 +80,6 @@ export function newEntry(id: string, definition: Internals | null): RunEntry {
     held: new Map(),
     marked: new Map(),
     resources: null,
+    port: null,
   }
 }
