@@ -92,8 +92,8 @@ guard(
   'the second reading of the head',
   {
     file: 'engine/engine.js',
-    find: 'if (!isNew && (entry.owner === null || entry.stale))',
-    put: 'if (!isNew && entry.stale)',
+    find: 'return entry.stale || (entry.owner === null && entry.state !== newState);',
+    put: 'return entry.stale;',
   },
   // A process that has read a run before refuses what is right by now.
   async (env) => {
