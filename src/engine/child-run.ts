@@ -49,6 +49,7 @@ export async function childRun(
       input,
       tags: run.tags,
       ...(run.session !== null && { session: run.session }),
+      conversation: run.conversation,
       limits: inherited,
       parent: { run: run.id, branch: attemptId(attempt.branch, attempt.turn, attempt.attempt), depth },
     })

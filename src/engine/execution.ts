@@ -255,7 +255,7 @@ export class Execution {
   async #turn(definition: TopologyInternals): Promise<Command> {
     const agent = definition.agents[this.attempt.agent]
     if (agent === undefined) throw new Error(`there is no agent ${this.attempt.agent}`)
-    const view = turnView(this.#state, this.#branch, this.#work())
+    const view = turnView(this.#state, this.#branch, this.#work(), agent.act === null)
     const outcome = agent.act === null ? await this.#model(agent, definition, view) : { action: await act(agent, view) }
     this.#over = true
     await this.#used?.end()

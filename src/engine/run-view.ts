@@ -6,6 +6,7 @@ import { contributions, joinData, reportedSlots, valuesOf } from '../kernel/repo
 import { Trie } from '../kernel/trie.js'
 import type { Ask } from '../inspect/ask.js'
 import type { JournalEvent } from '../inspect/events.js'
+import { saidMarks } from './conversation.js'
 import type { Mark, RunRow } from './store.js'
 import type { RunSummary } from './tutti.js'
 
@@ -47,12 +48,13 @@ export function isHeldBack(state: State, held: ReadonlyMap<string, unknown>): bo
   return true
 }
 
-/** What a run can be found by: its open asks. */
+/** What a run can be found by: its open asks, and what it has said in its session. */
 export function marksOf(before: State, after: State): Mark[] {
   const { set, gone } = Trie.changes(before.asks, after.asks)
   return [
     ...set.map(([key, ask]) => ({ kind: 'ask', key, body: JSON.stringify(askView(after, ask)) })),
     ...gone.map((key) => ({ kind: 'ask', key, body: null })),
+    ...saidMarks(before, after),
   ]
 }
 

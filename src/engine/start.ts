@@ -7,11 +7,11 @@ import type { BranchState } from '../kernel/action.js'
 import type { Command } from '../kernel/command.js'
 import { runIdPattern } from '../kernel/ids.js'
 import { toJson } from '../kernel/json.js'
-import type { Problem } from '../kernel/problem.js'
 import type { RunLimits } from '../kernel/shape.js'
-import type { Parent } from '../kernel/state.js'
+import type { Parent, Said } from '../kernel/state.js'
 import { limitProblems } from '../kernel/validate.js'
 import { checked } from '../define/check-schema.js'
+import { checkSession, conversationOf } from './conversation.js'
 import type { Engine } from './engine.js'
 import { onceUnder } from './keyed.js'
 import { refused } from './refused.js'
@@ -40,6 +40,8 @@ export interface Starting {
   readonly key?: string | undefined
   readonly tags?: Readonly<Record<string, string>> | undefined
   readonly session?: string | undefined
+  /** Of a child run: what its parent was given. */
+  readonly conversation?: readonly Said[]
   readonly limits: Limits
   readonly defaults?: Limits
   readonly parent?: Parent
@@ -56,6 +58,7 @@ export async function startRun(
   const tags = checkTags(given.tags ?? {})
   const input = await checkInput(definition, given.input, engine.options.store.promises.maxValue)
   const state = firstState(definition, input)
+  const conversation = given.conversation ?? (await conversationBefore(engine, given.session))
   const limits = tightest(definition.shape.limits, [given.defaults ?? {}, given.limits])
   const command: Command = {
     type: 'run.start',
@@ -65,6 +68,7 @@ export async function startRun(
     ...(input !== undefined && { input }),
     tags,
     ...(given.session !== undefined && { session: given.session }),
+    ...(conversation.length > 0 && { conversation }),
     ...(given.parent !== undefined && { parent: given.parent }),
     ...(state !== undefined && { state }),
   }
@@ -75,6 +79,12 @@ export async function startRun(
   // Of a run that was started before, the tags are its own.
   const before = outcome === null ? await engine.entry(run) : null
   return { id: run, definition: definition.shape.name, tags: before?.state.run?.tags ?? tags }
+}
+
+async function conversationBefore(engine: Engine, session: string | undefined): Promise<readonly Said[]> {
+  if (session === undefined) return []
+  checkSession(session)
+  return conversationOf(engine.options.store, session)
 }
 
 function toJsonText(value: unknown): unknown {
@@ -90,29 +100,12 @@ function resolved(engine: Engine, of: Definition | string): Internals {
     throw new TuttiError('DEFINITION_NOT_FOUND', `there is no definition '${typeof of === 'string' ? of : of.name}' in this process`, {
       hint: 'give it with open({ definitions: [ … ] })',
     })
-  const problems = notAvailable(internals)
-  if (problems.length === 0) return internals
-  const text = problems.map(({ where, message }) => `${where}: ${message}`).join('\n')
-  throw new TuttiError(internals.kind === 'graph' ? 'INVALID_GRAPH' : 'INVALID_TOPOLOGY', text, { problems })
+  return internals
 }
 
 function definitionOf(engine: Engine, of: Definition): Internals {
   if (!isDefinition(of)) internalsOf(of)
   return engine.register(of)
-}
-
-/** What a definition may say and this version does not do yet: refused at the start, never accepted and ignored. */
-function notAvailable(internals: Internals): Problem[] {
-  const missing = (where: string, what: string): Problem => ({
-    code: 'NOT_AVAILABLE',
-    where,
-    message: `${what} is not available in this version`,
-  })
-  if (internals.kind === 'graph')
-    return Object.values(internals.steps).flatMap((step) => (step.kind === 'child' ? notAvailable(internalsOf(step.child)) : []))
-  return Object.values(internals.agents).flatMap(({ name, options }) =>
-    options.memory === 'session' ? [missing(`agents.${name}.memory`, "the memory 'session'")] : [],
-  )
 }
 
 function checkTags(tags: Readonly<Record<string, string>>): Readonly<Record<string, string>> {

@@ -1,11 +1,13 @@
 import type { AgentCode } from '../define/agent-code.js'
 import type { AskAction, BranchState, Fail, Finish, Fork, Invoke, Reply } from '../kernel/action.js'
 import type { Join, JoinData } from '../kernel/join.js'
+import { memoryOf } from '../kernel/memory.js'
 import type { TurnMessage } from '../kernel/message.js'
 import type { Branch, State } from '../kernel/state.js'
 import { targetsOf, waitingAgent } from '../kernel/state.js'
 import type { Schema } from '../define/schema.js'
 import type { JoinResult, MemoryEntry, Turn } from '../define/turn.js'
+import { codeMemory, modelMemory } from '../models/memory-entries.js'
 import { deepFreeze } from './deep-freeze.js'
 import { failureOf } from '../define/failure-of.js'
 import type { WorkParts } from './work-parts.js'
@@ -36,8 +38,16 @@ const ask = (question: unknown, options?: Options & { timeoutMs?: number; schema
 const fail = (error: unknown): Fail => ({ type: 'fail', error: failureOf(error) })
 const noMemory: readonly MemoryEntry[] = Object.freeze([])
 
+/** What the agent of a branch remembers from before this turn. */
+function remembered(state: State, { agent, memory }: Branch, isModel: boolean): readonly MemoryEntry[] {
+  const remembers = state.run?.shape.agents[agent]?.remembers
+  if (remembers === undefined) return noMemory
+  const said = remembers === 'session' ? (state.run?.conversation ?? []) : []
+  return deepFreeze((isModel ? modelMemory : codeMemory)(said, memoryOf(memory, agent)))
+}
+
 /** What a turn's code is given: frozen, with its functions as own, bound properties, because people write `({ step, use }) => …`. */
-export function turnView(state: State, branch: Branch, work: WorkParts): Turn {
+export function turnView(state: State, branch: Branch, work: WorkParts, isModel: boolean): Turn {
   if (branch.message.kind === 'step') throw new Error('a step has no turn of an agent')
   const view = {
     // Made only when it is asked for.
@@ -62,7 +72,9 @@ export function turnView(state: State, branch: Branch, work: WorkParts): Turn {
     requests: deepFreeze(branch.requests),
     state: branch.state,
     waiting: waitingAgent(state, branch),
-    memory: noMemory,
+    get memory(): readonly MemoryEntry[] {
+      return remembered(state, branch, isModel)
+    },
     targets: Object.freeze([...targetsOf(state, branch.agent).keys()]),
     invoke,
     reply,

@@ -1,31 +1,183 @@
-import { open, topology, tool } from 'tutti'
+import type { ModelFactory, Run, Topology } from 'tutti'
+import { tool, topology } from 'tutti'
 import { script } from 'tutti/testing'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { playingModel, type Said } from '../../src/models/playing-model.js'
+import { journal, opened } from '../engine/opened.js'
+import { called, type Heard, lastResults, offeredIn, saying, spied } from './spied.js'
 
-test('a model agent forks, joins and finishes', async () => {
-  const add = tool({ description: 'adds', input: z.object({ a: z.number(), b: z.number() }), run: ({ a, b }) => a + b })
-  const team = topology({
-    name: 'team',
-    flows: ['Start -> Hub -> End', 'Hub <-> A | B'],
-    agents: { Hub: { instructions: 'Ask both.', tools: { add } }, A: {}, B: {} },
+const flows = ['Start -> Hub -> End', 'Hub <-> A | B', 'Hub -> User'] as const
+const add = tool({ description: 'Adds.', input: z.object({ a: z.number(), b: z.number() }), run: ({ a, b }) => a + b })
+const team = topology({ name: 'team', flows, agents: { Hub: { instructions: 'Ask both.', tools: { add } }, A: {}, B: {} } })
+
+/** Plays the team with these models and tells what they heard. */
+async function play(models: ModelFactory, of: Topology<never> = team, input: unknown = 'go', drive?: (run: Run) => Promise<void>) {
+  const { heard, models: spying } = spied(models)
+  await using tutti = await opened({ models: spying })
+  const run = await tutti.start(of as Topology<unknown>, { input })
+  await drive?.(run)
+  const result = await run.result()
+  return { result, heard, events: await journal(run), by: (agent: string) => heard.filter((call) => call.agent === agent) }
+}
+
+/** A model of the Hub that gives several calls at once; the others reply with their name. */
+const hub =
+  (...answers: readonly Said[]): ModelFactory =>
+  ({ agent }) =>
+    playingModel('tutti', 'test', (options) => {
+      if (agent !== 'Hub') return { text: `${agent}!` }
+      const place = (options.providerOptions as unknown as { tutti: { index: number } }).tutti
+      return answers[place.index] ?? { text: 'at a loss' }
+    })
+const invoke = (...names: string[]) => ({
+  name: 'invoke_agent',
+  input: { invocations: names.map((name) => ({ agent_name: name, request: `to ${name}` })) },
+})
+const finish = (output: unknown) => ({ name: 'finish', input: { output } })
+const sum = (a: number, b: number) => ({ name: 'add', input: { a, b } })
+const rejections = (events: readonly { type: string }[]) => events.filter(({ type }) => type === 'turn.rejected')
+
+describe('a model is offered', () => {
+  test('exactly the actions that its edges allow, and its own tools', async () => {
+    const { by } = await play(hub({ calls: [invoke('A')] }, { calls: [finish('done')] }))
+    const [first] = by('Hub')
+    expect(offeredIn(first as Heard)).toEqual(['invoke_agent', 'finish', 'ask_user', 'add'])
+    expect(offeredIn(by('A')[0] as Heard)).toEqual(['invoke_agent'])
+    const { inputSchema } = (first?.options.tools?.[0] ?? {}) as { inputSchema: { properties: { invocations: { items: object } } } }
+    expect(inputSchema.properties.invocations.items).toMatchObject({ properties: { agent_name: { enum: ['A', 'B'] } } })
   })
-  const models = script<typeof team>({
-    Hub: [
-      { tool: 'add', input: { a: 1, b: 2 } },
+
+  test('the schema of what it may send to each agent, and of its output', async () => {
+    const typed = topology({
+      name: 'typed',
+      flows: ['Start -> Hub -> End', 'Hub <-> A'],
+      agents: { Hub: { output: z.object({ sum: z.number() }) }, A: { input: z.object({ n: z.number() }) } },
+    })
+    const { heard } = await play(script({ Hub: [{ finish: { sum: 1 } }] }), typed)
+    expect(JSON.stringify(heard[0]?.options.tools)).toMatch(/"request":\{[^}]*"properties":\{"n"/)
+    expect(JSON.stringify(heard[0]?.options.tools)).toMatch(/"output":\{[^}]*"properties":\{"sum"/)
+  })
+})
+
+describe('an answer of a model', () => {
+  test('with several invoke_agent calls is one fork, in the order of the calls, and each call has its own results', async () => {
+    const { result, by, events } = await play(hub({ calls: [invoke('B'), invoke('A', 'B')] }, { calls: [finish('done')] }))
+    expect(result).toMatchObject({ status: 'succeeded', output: 'done' })
+    expect(events.find(({ type }) => type === 'turn.completed')).toMatchObject({
+      action: { type: 'fork', calls: [{ to: 'B' }, { to: 'A' }, { to: 'B' }] },
+    })
+    expect(lastResults(by('Hub')[1] as Heard)).toMatchObject([
+      { results: [{ agent_name: 'B', status: 'arrived', value: 'B!' }] },
       {
-        fork: [
-          { to: 'A', request: 'x' },
-          { to: 'B', request: 'y' },
+        results: [
+          { agent_name: 'A', value: 'A!' },
+          { agent_name: 'B', value: 'B!' },
         ],
       },
-      { finish: 'all' },
-    ],
-    A: ['a!'],
-    B: [{ error: { status: 429, retryAfterMs: 1 } }, { reply: { b: 1 } }],
+    ])
   })
-  await using tutti = await open({ store: 'memory:', models, invariants: true })
-  const run = await tutti.start(team, { input: 'go' })
-  const result = await run.result()
-  expect(result).toMatchObject({ status: 'succeeded', output: 'all' })
+
+  test.each([
+    ['finish beside invoke_agent', [finish('x'), invoke('A')]],
+    ['ask_user beside invoke_agent', [invoke('A'), { name: 'ask_user', input: { question: '?' } }]],
+    ['two finishes', [finish('x'), finish('y')]],
+  ])('with %s does none of it, and each call is told', async (_, calls) => {
+    const { result, by, events } = await play(hub({ calls }, { calls: [finish('at last')] }))
+    expect(result).toMatchObject({ status: 'succeeded', output: 'at last' })
+    expect(rejections(events)).toHaveLength(1)
+    const results = lastResults(by('Hub')[1] as Heard)
+    expect(results).toHaveLength(2)
+    for (const told of results) expect(told).toMatch(/none was.*Allowed are: invoke_agent with A, B; finish; ask_user; add/s)
+  })
+
+  test('with own tools beside coordination has the tools called, and is asked again', async () => {
+    const { result, by, events } = await play(hub({ calls: [sum(1, 2), finish('early')] }, { calls: [finish('late')] }))
+    expect(result).toMatchObject({ output: 'late' })
+    expect(lastResults(by('Hub')[1] as Heard)).toEqual([3, 'not done: decide again with these results'])
+    expect(rejections(events)).toHaveLength(0)
+  })
+
+  test('in prose is a reply where somebody waits, and the end where nobody does', async () => {
+    const { result, by } = await play(hub({ calls: [invoke('A', 'B')] }, { text: 'all is well' }))
+    expect(result).toMatchObject({ status: 'succeeded', output: 'all is well' })
+    expect(lastResults(by('Hub')[1] as Heard)).toMatchObject([{ results: [{ value: 'A!' }, { value: 'B!' }] }])
+  })
+
+  test('in prose is sent back where it would do nothing', async () => {
+    const line = topology({ name: 'line', flows: ['Start -> A -> B -> End'], agents: { A: {}, B: {} } })
+    const { result, by, events } = await play(script({ A: ['hm', { invoke: 'B', request: 1 }], B: [{ finish: 2 }] }), line)
+    expect(result).toMatchObject({ status: 'succeeded', output: 2 })
+    expect(rejections(events)).toMatchObject([{ problem: expect.stringMatching(/text alone does nothing here.*invoke_agent with B/) }])
+    expect(by('A')[1]?.text).toMatch(/That was not accepted: text alone/)
+    expect(by('A')[0]?.options.toolChoice).toEqual({ type: 'required' })
+  })
+
+  test.each([
+    ['arguments that are no JSON', '{"invocations": [', /no JSON/],
+    ['arguments of another shape', '{"agents": ["A"]}', /invoke_agent takes/],
+    ['an agent that does not exist', '{"invocations":[{"agent_name":"Nobody"}]}', /there is no edge to "Nobody"/],
+    ['an agent with no edge to it', '{"invocations":[{"agent_name":"Hub"}]}', /there is no edge to "Hub"/],
+    ['no invocation at all', '{"invocations":[]}', /at least one/],
+  ])('with %s is sent back, and told what is allowed', async (_, input, problem) => {
+    const models: ModelFactory = () =>
+      saying(({ index }) => [index > 0 ? called('finish', { output: 'ok' }) : called('invoke_agent', input)])
+    const { result, by } = await play(models)
+    expect(result).toMatchObject({ status: 'succeeded', output: 'ok' })
+    const [told] = lastResults(by('Hub')[1] as Heard)
+    expect(told).toMatch(problem)
+    expect(told).toMatch(/Allowed are/)
+  })
+
+  test('whose output fails the schema is sent back with what is wrong with it', async () => {
+    const strict = topology({ name: 'strict', flows: ['Start -> A -> End'], agents: { A: { output: z.object({ n: z.number() }) } } })
+    const { result, by } = await play(script({ A: [{ finish: { n: 'x' } }, '```json\n{ "n": 7 }\n```'] }), strict)
+    expect(result).toMatchObject({ status: 'succeeded', output: { n: 7 } })
+    expect(lastResults(by('A')[1] as Heard)[0]).toMatch(/the output is not valid: n: /)
+  })
+
+  test('that is sent back too often fails the branch with the rejection', async () => {
+    const { result, by } = await play(hub({ calls: [invoke('C')] }, { calls: [invoke('C')] }, { calls: [invoke('C')] }))
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'REJECTED', message: expect.stringMatching(/no edge to "C"/) } })
+    expect(by('Hub')).toHaveLength(3)
+  })
+
+  test('that asks a person goes on with the answer as the result of its call', async () => {
+    const asking = script({ Hub: [{ ask: 'Which one?' }, { finish: 'ok' }] })
+    const { result, by } = await play(asking, team, 'go', async (run) => {
+      for await (const event of run.events()) if (event.type === 'ask.opened') await run.answer(event.ask.id, 'the red one')
+    })
+    expect(result).toMatchObject({ status: 'succeeded' })
+    expect(lastResults(by('Hub')[1] as Heard)).toEqual(['the red one'])
+  })
+
+  test('over a notify edge goes on at once, and finishes with no answer', async () => {
+    const noting = topology({ name: 'noting', flows: ['Start -> A -> End', 'A ~> Log', 'Log -> End'], agents: { A: {}, Log: {} } })
+    const { result, by } = await play(script({ A: [{ invoke: 'Log', request: 'x' }, { finish: 1 }], Log: [{ finish: 0 }] }), noting)
+    expect(result).toMatchObject({ status: 'succeeded', output: 1 })
+    expect(lastResults(by('A')[1] as Heard)).toMatchObject([{ results: [{ agent_name: 'Log', status: 'arrived' }] }])
+  })
+})
+
+test('agents of code and of models work in one topology', async () => {
+  const mixed = topology({
+    name: 'mixed',
+    flows: ['Start -> Hub -> End', 'Hub <-> A | B'],
+    agents: { Hub: {}, A: (turn) => turn.reply(`code says ${turn.request}`), B: {} },
+  })
+  const replies = script({
+    Hub: [
+      {
+        fork: [
+          { to: 'A', request: 1 },
+          { to: 'B', request: 2 },
+        ],
+      },
+      { finish: 'both' },
+    ],
+    B: ['model says 2'],
+  })
+  const { result, by } = await play(replies, mixed)
+  expect(result).toMatchObject({ status: 'succeeded', output: 'both' })
+  expect(lastResults(by('Hub')[1] as Heard)).toMatchObject([{ results: [{ value: 'code says 1' }, { value: 'model says 2' }] }])
 })

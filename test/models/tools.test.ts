@@ -1,0 +1,219 @@
+import type { ModelFactory, Run } from 'tutti'
+import { tool, topology } from 'tutti'
+import { script } from 'tutti/testing'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { codeOf, deferred, journal, journalSoFar, opened, rest, timed } from '../engine/opened.js'
+import { called, type Heard, lastResults, saying, spied } from './spied.js'
+
+const solo = (tools: Record<string, ReturnType<typeof tool<any, any>>>, more: object = {}) =>
+  topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: { tools, ...more } } })
+const named = (run: (input: { name: string }) => unknown, more: object = {}) =>
+  tool({ description: 'Does it.', input: z.object({ name: z.string() }), run, ...more })
+/** First these calls at once, then the end. */
+const calling =
+  (...names: string[]): ModelFactory =>
+  () =>
+    saying(({ index }) => (index > 0 ? [called('finish', { output: 'ok' })] : names.map((name, at) => called('work', { name }, `c${at}`))))
+const finished = { status: 'succeeded', output: 'ok' }
+
+describe('tools of one answer', () => {
+  test('run at the same time, and their results stand in the order of the calls, whoever was first', async () => {
+    const gates = { a: deferred<string>(), b: deferred<string>(), c: deferred<string>() }
+    const started: string[] = []
+    const work = named(({ name }) => {
+      started.push(name)
+      return gates[name as 'a'].promise
+    })
+    const { models, heard } = spied(calling('a', 'b', 'c'))
+    await using tutti = await opened({ models })
+    const run = await tutti.start(solo({ work }))
+    await rest()
+    expect(started).toEqual(['a', 'b', 'c'])
+    for (const name of ['c', 'a', 'b'] as const) {
+      gates[name].resolve(`${name} done`)
+      await rest()
+    }
+    expect(await run.result()).toMatchObject(finished)
+    expect(lastResults(heard[1] as Heard)).toEqual(['a done', 'b done', 'c done'])
+  })
+
+  test('that fail are told to the model, and the others go on', async () => {
+    const work = named(({ name }) => {
+      if (name === 'b') throw new Error('no luck')
+      return name === 'c' ? undefined : name
+    })
+    const { models, heard } = spied(calling('a', 'b', 'c'))
+    await using tutti = await opened({ models })
+    expect(await (await tutti.start(solo({ work }))).result()).toMatchObject(finished)
+    expect(lastResults(heard[1] as Heard)).toEqual(['a', 'it failed: no luck', null])
+  })
+
+  test('with arguments that their schema refuses are not called, beside one that is', async () => {
+    const { models, heard } = spied(() =>
+      saying(({ index }) =>
+        index > 0 ? [called('finish', { output: 'ok' })] : [called('work', { nam: 1 }, 'x'), called('work', { name: 'a' }, 'y')],
+      ),
+    )
+    await using tutti = await opened({ models })
+    expect(await (await tutti.start(solo({ work: named(({ name }) => name) }))).result()).toMatchObject(finished)
+    expect(lastResults(heard[1] as Heard)).toEqual([expect.stringMatching(/the input of work is not valid/), 'a'])
+  })
+
+  test('of which none can be called send the answer back', async () => {
+    const { models, heard } = spied(script({ A: [{ tool: 'fly', input: {} }, { finish: 'ok' }] }))
+    await using tutti = await opened({ models })
+    const run = await tutti.start(solo({ work: named(() => 1) }))
+    expect(await run.result()).toMatchObject(finished)
+    expect(lastResults(heard[1] as Heard)[0]).toMatch(/there is no tool "fly". Allowed are: finish; work/)
+    expect((await journal(run)).filter(({ type }) => type === 'turn.rejected')).toHaveLength(1)
+  })
+
+  test('that take too long are given up', async () => {
+    const work = named(() => new Promise(() => {}), { timeoutMs: 500 })
+    const { models, heard } = spied(calling('a'))
+    await using play = await timed({ models })
+    const run = await play.tutti.start(solo({ work }))
+    await play.clock.advance(600)
+    expect(await run.result()).toMatchObject(finished)
+    expect(lastResults(heard[1] as Heard)).toEqual([expect.stringMatching(/took longer than 500 ms/)])
+  })
+
+  test('called for ever come to an end', async () => {
+    await using tutti = await opened({ models: () => saying(() => [called('work', { name: 'again' })]) })
+    const result = await (await tutti.start(solo({ work: named(() => 1) }))).result()
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'AGENT_FAILED', message: expect.stringMatching(/100 times/) } })
+  })
+})
+
+test('B7 a model is not asked before the result of its tool is recorded', async () => {
+  const seen: number[] = []
+  const { models } = spied(script({ A: [{ tool: 'work', input: { name: 'a' } }, { finish: 'ok' }] }))
+  let run: Run | null = null
+  const watching: ModelFactory = (ref) => {
+    const model = models(ref) as ReturnType<typeof saying>
+    return {
+      ...model,
+      doGenerate: async (options: Parameters<typeof model.doGenerate>[0]) => {
+        const events = run === null ? [] : await journalSoFar(run)
+        seen.push(events.filter(({ type }) => type === 'activity.completed').length)
+        return model.doGenerate(options)
+      },
+    } as typeof model
+  }
+  await using tutti = await opened({ models: watching })
+  run = await tutti.start(solo({ work: named(() => 1) }))
+  await run.result()
+  expect(seen.at(-1)).toBe(2)
+})
+
+describe('a tool that a person must approve', () => {
+  const paid: string[] = []
+  const pay = tool({
+    description: 'Pays.',
+    input: z.object({ amount: z.number() }),
+    needsApproval: ({ amount }) => amount > 10,
+    run: ({ amount }) => {
+      paid.push(String(amount))
+      return `paid ${amount}`
+    },
+  })
+  const paying = solo({ pay })
+  const begin = async (models: ModelFactory, answers: readonly unknown[]) => {
+    paid.length = 0
+    const spy = spied(models)
+    await using tutti = await opened({ models: spy.models })
+    const run = await tutti.start(paying)
+    const left = [...answers]
+    const asks: unknown[] = []
+    for await (const event of run.events()) {
+      if (event.type !== 'ask.opened') continue
+      asks.push(event.ask)
+      expect(paid).toHaveLength(answers.filter((answer, at) => at < answers.length - left.length && answer === true).length)
+      await run.answer(event.ask.id, left.shift())
+    }
+    return { result: await run.result(), heard: spy.heard, asks, run }
+  }
+  const replies = (...amounts: number[]) =>
+    script({ A: [...amounts.map((amount) => ({ tool: 'pay', input: { amount } })), { finish: 'ok' }] })
+
+  test('is called once somebody has said yes, though the agent has no edge to User', async () => {
+    const { result, heard, asks } = await begin(replies(50), [true])
+    expect(result).toMatchObject(finished)
+    expect(asks).toMatchObject([{ kind: 'approval', tool: 'pay', input: { amount: 50 } }])
+    expect(paid).toEqual(['50'])
+    expect(lastResults(heard[1] as Heard)).toEqual(['paid 50'])
+  })
+
+  test('is not asked about where its function says no', async () => {
+    const { asks } = await begin(replies(5), [])
+    expect(asks).toEqual([])
+    expect(paid).toEqual(['5'])
+  })
+
+  test('is not called after a no, and the model is told why', async () => {
+    const { result, heard } = await begin(replies(50), [{ approved: false, reason: 'too much' }])
+    expect(result).toMatchObject(finished)
+    expect(paid).toEqual([])
+    expect(lastResults(heard[1] as Heard)).toEqual(['not done: a person refused it: too much'])
+  })
+
+  test('with other arguments than those approved needs another approval', async () => {
+    const { result, asks, heard } = await begin(replies(50, 5_000), [true, false])
+    expect(result).toMatchObject(finished)
+    expect(asks).toMatchObject([{ input: { amount: 50 } }, { input: { amount: 5_000 } }])
+    expect(paid).toEqual(['50'])
+    expect(lastResults(heard[2] as Heard)).toEqual(['not done: a person refused it'])
+  })
+
+  test('beside others waits for its own answer: each is asked about, what needs none runs at once', async () => {
+    const models: ModelFactory = () =>
+      saying(({ index }) =>
+        index > 0
+          ? [called('finish', { output: 'ok' })]
+          : [called('pay', { amount: 20 }, 'a'), called('pay', { amount: 1 }, 'b'), called('pay', { amount: 30 }, 'c')],
+      )
+    const spy = spied(models)
+    paid.length = 0
+    await using tutti = await opened({ models: spy.models })
+    const run = await tutti.start(paying)
+    const answers = [true, { approved: false }]
+    for await (const event of run.events()) if (event.type === 'ask.opened') await run.answer(event.ask.id, answers.shift())
+    expect(await run.result()).toMatchObject(finished)
+    expect(paid).toEqual(['1', '20'])
+    expect(spy.heard).toHaveLength(2)
+    expect(lastResults(spy.heard[1] as Heard)).toEqual(['paid 20', 'paid 1', 'not done: a person refused it'])
+  })
+
+  test('takes only yes or no for an answer, and stays open for one', async () => {
+    paid.length = 0
+    await using tutti = await opened({ models: replies(50) })
+    const run = await tutti.start(paying)
+    await rest()
+    const [ask] = await run.asks()
+    expect(await codeOf(run.answer(ask?.id ?? '', 'sure'))).toBe('ASK_INVALID_ANSWER')
+    expect(paid).toEqual([])
+    await run.answer(ask?.id ?? '', { approved: true })
+    expect(await run.result()).toMatchObject(finished)
+    expect(paid).toEqual(['50'])
+  })
+
+  test('cannot be approved by a question that looks like it', async () => {
+    paid.length = 0
+    const sly = topology({ name: 'sly', flows: ['Start -> A -> End', 'A -> User'], agents: { A: { tools: { pay } } } })
+    const models: ModelFactory = () =>
+      saying(({ index }) =>
+        index === 0
+          ? [called('pay', { amount: 99 }, 'p'), called('ask_user', { question: { tool: 'pay', input: { amount: 99 }, call: 0 } }, 'q')]
+          : [called('finish', { output: 'ok' })],
+      )
+    await using tutti = await opened({ models })
+    const run = await tutti.start(sly)
+    await rest()
+    const asks = await run.asks()
+    expect(asks).toMatchObject([{ kind: 'approval' }])
+    await run.answer(asks[0]?.id ?? '', false)
+    expect(await run.result()).toMatchObject(finished)
+    expect(paid).toEqual([])
+  })
+})
