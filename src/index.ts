@@ -2,6 +2,7 @@ export { type Act, type ActFn, type Agent, agent, type Handlers, type Options } 
 export type { Definition, Graph, Topology } from './define/definition.js'
 export type { Edges, Pattern } from './define/edges.js'
 export { type GraphBuilder, graph, type StepContext } from './define/graph.js'
+export type { GuardedAnswer, Guardrail, Tripped } from './define/guardrail.js'
 export type { LanguageModel } from './define/language-model.js'
 export type { Limits } from './define/limits.js'
 export { patterns, type Tree } from './define/patterns.js'
@@ -43,7 +44,7 @@ export { type Diagram, type DiagramEdge, type DiagramNode, diagramOf } from './i
 export { diagramMermaid } from './inspect/diagram-mermaid.js'
 export { diagramSvg } from './inspect/diagram-svg.js'
 export { diagramText } from './inspect/diagram-text.js'
-export type { Report, Rollback, RunStatus } from './inspect/report-data.js'
+export type { Report, Rollback, RunStatus, UsageTotal } from './inspect/report-data.js'
 export { reportMarkdown, reportText } from './inspect/report-text.js'
 export {
   type Bar,

@@ -344,7 +344,8 @@ export class Activities {
       const error = failureOf(thrown)
       return { error, retryable: error.retryable }
     } finally {
-      timer?.abort()
+      // A reason spares the making of an error that nobody looks at.
+      timer?.abort('it has ended')
       if (own !== null) this.#controllers.delete(own)
     }
   }

@@ -9,8 +9,8 @@ import { throwIfOver } from './tool-calls.js'
 import { toolInput } from './tool-input.js'
 import type { PromptMessage } from './transcript.js'
 
-/** A call of a model that is given up when the signal is aborted. */
-export type GuardedCall = (stop: AbortSignal) => Promise<ModelAnswer>
+/** A call of a model that is given up when the signal is aborted, if there is one. */
+export type GuardedCall = (stop: AbortSignal | null) => Promise<ModelAnswer>
 
 type Look = (guardrail: Guardrail, ctx: ActivityContext) => Maybe<Tripped>
 
@@ -25,7 +25,7 @@ export async function guarded(
   call: GuardedCall,
 ): Promise<ModelAnswer> {
   const guardrails = port.seat.agent.options.guardrails ?? []
-  if (guardrails.length === 0) return call(new AbortController().signal)
+  if (guardrails.length === 0) return call(null)
   const before: Look = (guardrail, ctx) => guardrail.before?.({ messages }, ctx)
   const look = (which: (guardrail: Guardrail) => boolean, when: 'before' | 'after', how: Look): Promise<CodedFailure | null>[] =>
     guardrails.flatMap((guardrail, index) =>

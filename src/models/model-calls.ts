@@ -99,13 +99,13 @@ export class ModelCalls {
     }
   }
 
-  async #ask(ctx: ActivityContext, stop: AbortSignal, options: object, place: CallPlace): Promise<ModelAnswer> {
+  async #ask(ctx: ActivityContext, stop: AbortSignal | null, options: object, place: CallPlace): Promise<ModelAnswer> {
     const { agent } = this.#offers.seat
     let name = agent.name
     try {
       const model = await this.#port.model()
       name = nameOfModel(model)
-      const abortSignal = AbortSignal.any([ctx.signal, stop])
+      const abortSignal = stop === null ? ctx.signal : AbortSignal.any([ctx.signal, stop])
       const providerOptions = placeOptions({ ...place, index: place.index + ctx.attempt - 1 })
       const answer = await answerOf(model, { ...options, abortSignal, providerOptions }, this.#port.listener())
       if (answer.finish === 'error') throw Object.assign(new Error('the model broke off with an error'), { isRetryable: true })

@@ -57,7 +57,7 @@ const nameFit = /^[A-Za-z0-9_-]{1,64}$/
  */
 export class Transcript {
   #messages: PromptMessage[] = []
-  #calls: readonly OpenCall[] = []
+  #calls: OpenCall[] = []
   readonly #ids = new Set<string>()
   /** What the agent was last asked: it stays when the rest is summed up. */
   #request = ''
@@ -139,7 +139,8 @@ export class Transcript {
 
   /** What came of one call of the last answer; the first that is said of it stands. */
   settle(index: number, output: CallOutput): void {
-    this.#calls = this.#calls.map((call, place) => (place === index && call.output === null ? { ...call, output } : call))
+    const call = this.#calls[index]
+    if (call?.output === null) this.#calls[index] = { ...call, output }
   }
 
   /** A summary takes the place of all that was said; only the request stays as it was. */
@@ -173,7 +174,7 @@ export class Transcript {
     const same = 'value' in call.input && sameJson(call.input.value, asked.input)
     if (!approved) return this.settle(index, error(refusalText(value)))
     if (!same) return this.settle(index, error('not done: these are not the arguments that were approved'))
-    this.#calls = this.#calls.map((other, place) => (place === index ? { ...other, approved: true } : other))
+    this.#calls[index] = { ...call, approved: true }
   }
 
   #resolve(tool: string, output: CallOutput, otherwise: string): void {
