@@ -2,12 +2,13 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { LanguageModelV3, LanguageModelV3CallOptions } from '@ai-sdk/provider'
-import { TuttiError } from 'tutti'
+import { type LanguageModel, TuttiError } from 'tutti'
 import { record, replay, script } from 'tutti/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { CallPlace } from '../../src/models/call-place.js'
 import { firstDifference } from '../../src/models/first-difference.js'
-import { callWith, saidBy, streamedBy } from './call.js'
+import { streamOf } from '../../src/models/playing-model.js'
+import { callWith, partsOf, saidBy, streamedBy } from './call.js'
 import { OpenAiServer } from './openai-server.js'
 
 let folder: string
@@ -79,6 +80,24 @@ describe('a recorded call', () => {
       await expect(saidBy(models({ agent: 'Critic' }), call('a'))).rejects.toThrow('the script says 400 (recorded)')
     }
   })
+})
+
+test('a stream that breaks off, or ends with an error, is no answer', async () => {
+  const finish = { type: 'finish', finishReason: { unified: 'error', raw: undefined }, usage: {} }
+  const broken = { type: 'error', error: new Error('overloaded') }
+  const text = [
+    { type: 'text-start', id: '0' },
+    { type: 'text-delta', id: '0', delta: 'half' },
+  ]
+  for (const parts of [[...text, broken, finish], text]) {
+    const model = {
+      ...script({ W: [''] })({ agent: 'W' }),
+      doStream: async () => ({ stream: streamOf(parts) }),
+    } as unknown as LanguageModel
+    await using recording = record(file, () => model)
+    await partsOf(await recording({ agent: 'Writer' }), call('a'))
+    expect(lines()).toHaveLength(1)
+  }
 })
 
 test('two recordings of the same calls are the same file, whichever call was over first', async () => {

@@ -54,6 +54,7 @@ describe('the tools of an MCP server over stdio', () => {
     const { input, description, idempotent } = one.tools.get('t_get-sum') ?? {}
     expect(description).toBe('Returns the sum of two numbers')
     expect(idempotent).toBe(true)
+    expect(one.tools.get('t_toggle-simulated-logging')?.idempotent).toBe(false)
     expect(jsonSchemaOf(input)).toMatchObject({ type: 'object', required: ['a', 'b'], properties: { a: { type: 'number' } } })
     expect(await checked(input, { a: 1, b: 2 }, 'x')).toMatchObject({ value: { a: 1, b: 2 } })
     expect(await checked(input, { a: 'one', b: 2 }, 'x')).toMatchObject({ problem: expect.stringMatching(/not valid.*number/) as string })

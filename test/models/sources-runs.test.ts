@@ -171,6 +171,18 @@ describe('what a run cost', () => {
     const priced = await usage({ prices: { 'compatible/tiny': { input: 2, output: 10 } } }, counted)
     expect(priced).toEqual({ ...tokens, costUsd: expect.closeTo(0.003, 10) as number })
   })
+
+  test('is not there if only a part of it is known', async () => {
+    const two = topology({ name: 'two', flows: ['Start -> A -> B -> End'], agents: { A: {}, B: {} } })
+    const hand = { calls: [{ name: 'invoke_agent', input: { invocations: [{ agent_name: 'B', request: 'x' }] } }] }
+    await using server = await OpenAiServer.start(({ n }) => (n === 0 ? { ...hand, usage: { input: 10, output: 5, cost: 0.25 } } : 'x'))
+    vi.stubEnv('TUTTI_MODEL', `${server.url}#tiny`)
+    await using tutti = await open({ store: 'memory:' })
+    const { usage, usageBy } = (await (await tutti.start(two)).result()).report.measured
+    expect(usage).toEqual({ inputTokens: 20, outputTokens: 10 })
+    expect(usageBy?.agents).toMatchObject({ A: { costUsd: 0.25 }, B: { calls: 1 } })
+    expect(usageBy?.agents['B']).not.toHaveProperty('costUsd')
+  })
 })
 
 test('an agent whose model can not be had fails with what to do, and no key is in the journal', async () => {
