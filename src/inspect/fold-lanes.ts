@@ -23,6 +23,11 @@ export interface GroupRow {
 /** A line of the picture. */
 export type Row = LaneRow | GroupRow
 
+/** Whether the run waited for something in this line. */
+export function isCritical(row: Row): boolean {
+  return row.kind === 'lane' ? row.lane.critical : [...row.lanes, ...row.below].some(({ critical }) => critical)
+}
+
 /** How many lanes are drawn each by itself before any are folded. */
 const lanesMax = 40
 /** How many lines a picture has. */

@@ -1,5 +1,5 @@
 import { barHeight, barMarks, looks } from './bar-svg.js'
-import { foldLanes, type Row } from './fold-lanes.js'
+import { foldLanes, isCritical, type Row } from './fold-lanes.js'
 import { groupMarks } from './group-svg.js'
 import { type Attributes, type Inside, type Markup, tag } from './markup.js'
 import { type Drawing, hatched, label, svgFile } from './svg.js'
@@ -112,11 +112,10 @@ function rowGround(plan: Plan, index: number): Inside {
   if (row === undefined) return null
   const height = row.kind === 'group' ? groupHeight : laneHeight
   const base = top + height / 2 + 4
-  const critical = row.kind === 'lane' && row.lane.critical
   const x = margin + indent(row)
   return [
     index % 2 === 0 ? tag('rect', { x: 0, y: top, width: plan.width, height, fill: colour('panel'), 'fill-opacity': 0.55 }) : null,
-    label(x, base, plan.names[index] ?? '', { max: plan.left - 10 - x, ...(critical && { weight: 600 as const }) }),
+    label(x, base, plan.names[index] ?? '', { max: plan.left - 10 - x, ...(isCritical(row) && { weight: 600 as const }) }),
     label(plan.right + 12, base, rowEnd(row), {
       size: 11,
       fill: isBad(row) ? 'bad' : 'dim',

@@ -1,5 +1,5 @@
 import { plain } from './escape.js'
-import { foldLanes, type GroupRow, type Row } from './fold-lanes.js'
+import { foldLanes, type GroupRow, isCritical, type Row } from './fold-lanes.js'
 import { laneProfile } from './lane-profile.js'
 import { cells, fitted, padded } from './text-size.js'
 import { type Colour, type Paint, painted, unpainted } from './theme.js'
@@ -83,8 +83,6 @@ export function timelineText(timeline: Timeline, { width = 100, colour = false }
     '',
   ].join('\n')
 }
-
-const isCritical = (row: Row): boolean => row.kind === 'lane' && row.lane.critical
 
 function endColour(row: Row): Colour {
   if (row.kind === 'group') return row.outcomes.failed === undefined ? 'dim' : 'bad'
