@@ -5,6 +5,7 @@ import { jsonArgument } from './json-argument.js'
 
 interface Options extends GoOnOptions {
   readonly file?: string
+  readonly replay?: string
 }
 
 export const command: CliCommand = {
@@ -16,6 +17,7 @@ export const command: CliCommand = {
       .option(...storeOption)
       .option(...fileOption)
       .option('--detach', 'let a process of its own go on with it')
+      .option('--replay <file>', 'play from there what models say, instead of asking them')
       .option(...jsonOption),
   run: async (terminal, [id, ask, json], options: Options) =>
     goOn(
@@ -27,6 +29,7 @@ export const command: CliCommand = {
         value: jsonArgument(json as string, 'the answer'),
         ...(options.file !== undefined && { file: options.file }),
         ...(options.store !== undefined && { store: options.store }),
+        ...(options.replay !== undefined && { replay: options.replay }),
       },
       options,
     ),

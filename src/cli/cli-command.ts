@@ -16,3 +16,6 @@ export const jsonOption = ['--json', 'print JSON'] as const
 
 /** The option of every command that goes on with a run. */
 export const fileOption = ['--file <file>', 'the file that has its definition now, if not the one it was started from'] as const
+
+/** The option of every command that makes a file. */
+export const outputOption = ['-o, --output <file>', 'write it there instead of printing it'] as const

@@ -77,7 +77,7 @@ function whatOf(event: Event): Shown {
 export function actionText(action: Action): Shown {
   switch (action.type) {
     case 'fork':
-      return shown`asks ${action.calls.map(({ to }) => to).join(', ')}`
+      return shown`asks ${counted(action.calls.map(({ to }) => to))}`
     case 'invoke':
       return shown`hands on to ${escaped(action.to, 'turn')} ${value(action.request, 60)}`
     case 'reply':
@@ -89,6 +89,16 @@ export function actionText(action: Action): Shown {
     case 'fail':
       return failure(action.error)
   }
+}
+
+const namesMax = 8
+
+/** Names, each once, with how often it occurs. */
+function counted(names: readonly string[]): string {
+  const counts = new Map<string, number>()
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
+  const parts = [...counts].map(([name, count]) => (count === 1 ? name : `${name} ×${count}`))
+  return parts.length <= namesMax ? parts.join(', ') : `${parts.slice(0, namesMax).join(', ')} and ${parts.length - namesMax} others`
 }
 
 /** A failure with where it began. */

@@ -1,4 +1,3 @@
-import { writeFileSync } from 'node:fs'
 import { Option } from 'commander'
 import { otlpOf } from '../inspect/otlp.js'
 import { timelineOf } from '../inspect/timeline.js'
@@ -6,14 +5,14 @@ import { timelineHtml } from '../inspect/timeline-html.js'
 import { timelineSvg } from '../inspect/timeline-svg.js'
 import type { JournalEvent } from '../inspect/events.js'
 import type { CliCommand } from './cli-command.js'
-import { storeOption } from './cli-command.js'
+import { outputOption, storeOption } from './cli-command.js'
 import { wrongUse } from './cli-error.js'
 import { exitCode } from './exit-code.js'
 import { findRun } from './find-run.js'
 import { journalOf, publicEvents } from './journal.js'
-import { shown } from './shown.js'
 import { openExisting } from './stores.js'
 import { jsonText } from './terminal.js'
+import { written } from './written.js'
 
 const formats = ['svg', 'html', 'jsonl', 'otlp'] as const
 type Format = (typeof formats)[number]
@@ -31,7 +30,7 @@ export const command: CliCommand = {
       .addOption(new Option('--html', 'its timeline as a page of its own').conflicts(['svg', 'jsonl', 'otlp']))
       .addOption(new Option('--jsonl', 'its journal, an event per line').conflicts(['svg', 'html', 'otlp']))
       .addOption(new Option('--otlp', 'a trace in the JSON of OpenTelemetry').conflicts(['svg', 'html', 'jsonl']))
-      .option('-o, --output <file>', 'write it there instead of printing it')
+      .option(...outputOption)
       .option(...storeOption),
   run: async (terminal, [given], options: Options) => {
     const format = formats.find((name) => options[name] === true)
@@ -40,12 +39,7 @@ export const command: CliCommand = {
     const row = await findRun(store, given as string)
     const events = publicEvents(await journalOf(store, row.id), row)
     await store.close()
-    const text = exported(events, format)
-    if (options.output === undefined) terminal.raw(text)
-    else {
-      writeFileSync(options.output, text)
-      terminal.note(shown`wrote ${options.output}`)
-    }
+    written(terminal, exported(events, format), options.output)
     return exitCode.done
   },
 }

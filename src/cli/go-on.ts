@@ -1,6 +1,6 @@
-import { Console } from 'node:console'
 import { exitCode, type ExitCode } from './exit-code.js'
 import { detach } from './detach.js'
+import { keepDataClean } from './keep-data-clean.js'
 import { exitOf } from './session.js'
 import { shown } from './shown.js'
 import type { Terminal } from './terminal.js'
@@ -37,9 +37,4 @@ async function detached(terminal: Terminal, work: Work, options: GoOnOptions): P
   else terminal.data(shown`${id}`)
   terminal.note(shown`follow it with: ${commandOf('tail', { id, store: options.store })}`)
   return exitCode.done
-}
-
-/** What the code of a run prints is no data of ours: it goes where progress goes. */
-function keepDataClean(): void {
-  globalThis.console = new Console(process.stderr)
 }

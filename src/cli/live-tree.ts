@@ -52,9 +52,9 @@ export class LiveTree {
     const now = tree.stop()?.kind === 'ended' ? tree.state().at : Date.now()
     const word = status === 'running' && pausedAt !== null ? 'paused' : status
     const head = shown`${escaped(run?.shape.name ?? '', 'path')} ${escaped(tree.id, 'dim')} ${word} ${((now - startedAt) / 1000).toFixed(1)}s`
-    const all = [...this.#lines.values()].sort((a, b) => (a.run === b.run ? compareIds(a.id, b.id) : a.run < b.run ? -1 : 1))
+    const all = [...this.#lines.values()]
     const room = Math.max(1, max - 2)
-    const chosen = all.length <= room ? all : chosenOf(all, room)
+    const chosen = (all.length <= room ? all : chosenOf(all, room)).sort(inTree)
     const left = all.length - chosen.length
     const more = left === 0 ? [] : [escaped(`  … ${left} more`, 'dim')]
     return [head, ...chosen.map((line) => lineOf(line, tree)), ...more]
@@ -63,8 +63,12 @@ export class LiveTree {
 
 function chosenOf(all: readonly Line[], room: number): Line[] {
   const isOver = ({ mark }: Line): boolean => mark === 'done' || mark === 'gone'
-  const kept = new Set([...all.filter((line) => !isOver(line)), ...all.filter(isOver)].slice(0, room))
-  return all.filter((line) => kept.has(line))
+  return [...all.filter((line) => !isOver(line)), ...all.filter(isOver)].slice(0, room)
+}
+
+function inTree(a: Line, b: Line): number {
+  if (a.run !== b.run) return a.run < b.run ? -1 : 1
+  return compareIds(a.id, b.id)
 }
 
 function lineOf({ id, run, depth, agent, mark, said, barrier }: Line, tree: RunTree): Shown {

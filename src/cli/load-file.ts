@@ -15,6 +15,8 @@ export interface Loaded {
   readonly origin: Origin
   /** The exports `resources` and `models`, as `open` takes them. */
   readonly given: Pick<OpenOptions, 'resources' | 'models'>
+  /** The export `check`: what else a race check is made with. */
+  readonly check: object
 }
 
 const compiled = ['.ts', '.mts', '.cts', '.tsx', '.jsx']
@@ -36,7 +38,8 @@ export async function loadFile(origin: Origin): Promise<Loaded> {
     )
   const given: Record<string, unknown> = {}
   for (const name of ['resources', 'models']) if (exports[name] !== undefined) given[name] = exports[name]
-  return { definition, origin: { file, export: origin.export }, given }
+  const check = typeof exports['check'] === 'object' && exports['check'] !== null ? exports['check'] : {}
+  return { definition, origin: { file, export: origin.export }, given, check }
 }
 
 async function exportsOf(file: string, isCompiled: boolean): Promise<Readonly<Record<string, unknown>>> {

@@ -4,6 +4,7 @@ import { goOn, type GoOnOptions } from './go-on.js'
 
 interface Options extends GoOnOptions {
   readonly file?: string
+  readonly replay?: string
 }
 
 export const command: CliCommand = {
@@ -13,6 +14,7 @@ export const command: CliCommand = {
       .option(...storeOption)
       .option(...fileOption)
       .option('--detach', 'let a process of its own go on with it')
+      .option('--replay <file>', 'play from there what models say, instead of asking them')
       .option(...jsonOption),
   run: async (terminal, [id], options: Options) =>
     goOn(
@@ -22,6 +24,7 @@ export const command: CliCommand = {
         run: id as string,
         ...(options.file !== undefined && { file: options.file }),
         ...(options.store !== undefined && { store: options.store }),
+        ...(options.replay !== undefined && { replay: options.replay }),
       },
       options,
     ),

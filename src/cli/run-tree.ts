@@ -59,12 +59,16 @@ export class RunTree {
     if (state.run === null) return null
     if (isOver(state)) return state.outcome === null ? null : { kind: 'ended', outcome: state.outcome }
     if (state.aborting.size > 0) return null
-    const children = [...state.turns.values()].map((attempt) => this.#stopOfChild(state, attempt))
-    if (children.some((stop) => stop === null || stop.kind === 'ended')) return null
+    const children: Stop[] = []
+    for (const attempt of state.turns.values()) {
+      const stop = this.#stopOfChild(state, attempt)
+      if (stop === null || stop.kind === 'ended') return null
+      children.push(stop)
+    }
     if (state.pausedAt !== null) return { kind: 'paused' }
     if ([...state.timers.values()].some(({ kind }) => kind === 'backoff' || kind === 'sleep')) return null
     const own = [...state.asks.values()].map((ask) => askView(state, ask))
-    const asks = [...own, ...children.flatMap((stop) => (stop?.kind === 'person' ? stop.asks : []))]
+    const asks = [...own, ...children.flatMap((stop) => (stop.kind === 'person' ? stop.asks : []))]
     if (asks.length > 0) return { kind: 'person', asks: asks.sort((a, b) => a.openedAt - b.openedAt) }
     return children.length > 0 ? { kind: 'paused' } : null
   }

@@ -1,3 +1,4 @@
+import { Option } from 'commander'
 import type { CliCommand } from './cli-command.js'
 import { jsonOption, storeOption } from './cli-command.js'
 import { goOn, type GoOnOptions } from './go-on.js'
@@ -6,6 +7,8 @@ import { jsonArgument } from './json-argument.js'
 interface Options extends GoOnOptions {
   readonly input?: string
   readonly id?: string
+  readonly record?: string
+  readonly replay?: string
 }
 
 export const command: CliCommand = {
@@ -16,6 +19,8 @@ export const command: CliCommand = {
       .option(...storeOption)
       .option('--id <id>', 'the id of the run')
       .option('--detach', 'let a process of its own execute it, and print the id')
+      .addOption(new Option('--record <file>', 'write down there what models are asked and what they say').conflicts('replay'))
+      .option('--replay <file>', 'play from there what models say, instead of asking them')
       .option(...jsonOption),
   run: async (terminal, [file], options: Options) =>
     goOn(
@@ -26,6 +31,8 @@ export const command: CliCommand = {
         ...(options.input !== undefined && { input: jsonArgument(options.input, 'the input') }),
         ...(options.id !== undefined && { id: options.id }),
         ...(options.store !== undefined && { store: options.store }),
+        ...(options.record !== undefined && { record: options.record }),
+        ...(options.replay !== undefined && { replay: options.replay }),
       },
       options,
     ),

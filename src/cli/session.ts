@@ -29,14 +29,22 @@ export class Session implements AsyncDisposable {
   #progress: Progress | null = null
   #interrupt: Interrupt | null = null
 
-  private constructor(terminal: Terminal, watched: WatchedStore, tutti: Tutti) {
+  readonly #close: () => Promise<void>
+
+  private constructor(terminal: Terminal, watched: WatchedStore, tutti: Tutti, close: () => Promise<void>) {
+    this.#close = close
     this.terminal = terminal
     this.#watched = watched
     this.tutti = tutti
   }
 
-  /** Opens an engine that executes what was loaded; with nothing loaded it can only look and steer. */
-  static async open(terminal: Terminal, store: Store, loaded: Loaded | null): Promise<Session> {
+  /** Opens an engine that executes what was loaded; with nothing loaded it can only look and steer. `close`: what ends with it. */
+  static async open(
+    terminal: Terminal,
+    store: Store,
+    loaded: Loaded | null,
+    close: () => Promise<void> = async () => {},
+  ): Promise<Session> {
     const watched = new WatchedStore(store)
     let session: Session | null = null
     const tutti = await open({
@@ -46,7 +54,7 @@ export class Session implements AsyncDisposable {
         if (level === 'warn' || level === 'error') session?.note(escaped(message, level === 'error' ? 'bad' : 'retry'))
       },
     })
-    session = new Session(terminal, watched, tutti)
+    session = new Session(terminal, watched, tutti, close)
     return session
   }
 
@@ -112,6 +120,7 @@ export class Session implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.tutti.close()
     await this.#watched.close()
+    await this.#close()
   }
 }
 

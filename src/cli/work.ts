@@ -1,6 +1,7 @@
 import { TuttiError } from '../define/tutti-error.js'
 import type { RunRow, Store } from '../engine/store.js'
 import type { Run } from '../engine/tutti.js'
+import { type Cassette, withCassette } from './cassette.js'
 import { CliError, notFound } from './cli-error.js'
 import { exitCode } from './exit-code.js'
 import { findRun } from './find-run.js'
@@ -14,17 +15,11 @@ import { openExisting, openOrMake } from './stores.js'
 import type { Terminal } from './terminal.js'
 
 /** What a process is asked to do with a run, as plain data: a child process can be given it. */
-export type Work =
-  | { readonly type: 'run'; readonly file: string; readonly input?: unknown; readonly id?: string; readonly store?: string }
-  | { readonly type: 'resume'; readonly run: string; readonly file?: string; readonly store?: string }
-  | {
-      readonly type: 'answer'
-      readonly run: string
-      readonly ask: string
-      readonly value: unknown
-      readonly file?: string
-      readonly store?: string
-    }
+export type Work = Cassette & { readonly store?: string } & (
+    | { readonly type: 'run'; readonly file: string; readonly input?: unknown; readonly id?: string }
+    | { readonly type: 'resume'; readonly run: string; readonly file?: string }
+    | { readonly type: 'answer'; readonly run: string; readonly ask: string; readonly value: unknown; readonly file?: string }
+  )
 
 /** What was begun: acknowledged, hence durable. */
 export interface Begun {
@@ -37,35 +32,42 @@ export interface Begun {
 
 /** Does what is asked, and gives the run to go on with. */
 export async function begin(terminal: Terminal, work: Work): Promise<Begun> {
-  if (work.type === 'run') return started(terminal, work)
-  const store = await openExisting(work.store)
-  try {
-    const row = await findRun(store, work.run)
-    const loaded = await loadedFor(row, work.file)
-    if (work.type === 'resume') await mayResume(store, row)
-    const session = await Session.open(terminal, store, loaded)
-    const run = await session.tutti.run(row.id)
-    if (loaded !== null) await checkVersion(run, row, loaded)
-    const following = await session.follow(row.id)
-    if (work.type === 'answer') await run.answer(work.ask, work.value, { by: 'tutti answer' })
-    else if (row.status === 'paused') await run.resume({ by: 'tutti resume' })
-    return { session, run, following, executes: loaded !== null }
-  } catch (error) {
-    await store.close()
-    throw error
-  }
+  return work.type === 'run' ? started(terminal, work) : wentOn(terminal, work)
 }
 
 async function started(terminal: Terminal, work: Extract<Work, { type: 'run' }>): Promise<Begun> {
-  const loaded = await loadFile({ file: work.file, export: 'default' })
-  const session = await Session.open(terminal, await openOrMake(work.store), loaded)
-  try {
+  const { loaded, close } = await withCassette(await loadFile({ file: work.file, export: 'default' }), work)
+  const session = await Session.open(terminal, await openOrMake(work.store), loaded, close)
+  return orClosed(session, async () => {
     const run = await session.tutti.start(loaded.definition, {
       input: work.input as never,
       id: work.id,
       tags: tagsOf(loaded.origin),
     })
     return { session, run, following: { tree: new RunTree(session.store, run.id), progress: progressOn(terminal) }, executes: true }
+  })
+}
+
+async function wentOn(terminal: Terminal, work: Exclude<Work, { type: 'run' }>): Promise<Begun> {
+  const store = await openExisting(work.store)
+  const row = await findRun(store, work.run)
+  const found = await loadedFor(row, work.file)
+  if (work.type === 'resume') await mayResume(store, row)
+  const { loaded, close } = found === null ? { loaded: null, close: undefined } : await withCassette(found, work)
+  const session = await Session.open(terminal, store, loaded, close)
+  return orClosed(session, async () => {
+    const run = await session.tutti.run(row.id)
+    if (loaded !== null) await checkVersion(run, row, loaded)
+    const following = await session.follow(row.id)
+    if (work.type === 'answer') await run.answer(work.ask, work.value, { by: 'tutti answer' })
+    else if (row.status === 'paused') await run.resume({ by: 'tutti resume' })
+    return { session, run, following, executes: loaded !== null }
+  })
+}
+
+async function orClosed(session: Session, work: () => Promise<Begun>): Promise<Begun> {
+  try {
+    return await work()
   } catch (error) {
     await session[Symbol.asyncDispose]()
     throw error

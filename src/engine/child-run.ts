@@ -58,7 +58,7 @@ export async function childRun(
   }
   // It was paused while its child was being started.
   if (isPaused()) await engine.submit(id, { type: 'run.pause', by: `the run ${run.id}` })
-  return outputOf(id, await ended(engine, run.id, id, signal))
+  return childOutput(id, await ended(engine, run.id, id, signal))
 }
 
 /** The state of a child run that is over. An abort cancels it. */
@@ -117,7 +117,7 @@ export function notUndoneBy(thrown: unknown): { notUndone?: readonly string[] } 
   }
 }
 
-function outputOf(id: string, state: State): ChildDone {
+export function childOutput(id: string, state: State): ChildDone {
   const { outcome, undo } = state
   if (outcome?.status === 'succeeded') return { output: outcome.output, ...(toUndo(state).length > 0 && { child: id }) }
   const cause =

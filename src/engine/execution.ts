@@ -32,7 +32,7 @@ import type { Clock } from './tutti.js'
 /** What the executions of a run need of it: one for all of them. */
 export interface ExecutionPort {
   readonly clock: Clock
-  readonly alarms: Alarms
+  readonly alarms: Pick<Alarms, 'at'>
   readonly graceMs: number
   readonly maxValue: number
   readonly definition: Internals

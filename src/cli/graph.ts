@@ -1,0 +1,36 @@
+import { Option } from 'commander'
+import { diagramOf } from '../inspect/diagram.js'
+import { diagramMermaid } from '../inspect/diagram-mermaid.js'
+import { diagramSvg } from '../inspect/diagram-svg.js'
+import { diagramText } from '../inspect/diagram-text.js'
+import type { CliCommand } from './cli-command.js'
+import { jsonOption, outputOption } from './cli-command.js'
+import { exitCode } from './exit-code.js'
+import { loadFile } from './load-file.js'
+import { drawn } from './shown.js'
+import { written } from './written.js'
+
+interface Options {
+  readonly svg?: boolean
+  readonly mermaid?: boolean
+  readonly output?: string
+  readonly json?: boolean
+}
+
+export const command: CliCommand = {
+  spec: (command) =>
+    command
+      .argument('<file>', 'a file that exports a topology or a graph as its default')
+      .addOption(new Option('--svg', 'as a picture').conflicts(['mermaid', 'json']))
+      .addOption(new Option('--mermaid', 'as Mermaid').conflicts(['svg', 'json']))
+      .option(...outputOption)
+      .option(...jsonOption),
+  run: async (terminal, [file], options: Options) => {
+    const { definition } = await loadFile({ file: file as string, export: 'default' })
+    if (options.json === true) terminal.json(diagramOf(definition))
+    else if (options.svg === true) written(terminal, diagramSvg(definition), options.output)
+    else if (options.mermaid === true) written(terminal, diagramMermaid(definition), options.output)
+    else terminal.data(drawn(diagramText(definition, { width: terminal.width, colour: terminal.isColoured })))
+    return exitCode.done
+  },
+}

@@ -1,0 +1,46 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, join, relative, resolve } from 'node:path'
+import type { CliCommand } from './cli-command.js'
+import { CliError } from './cli-error.js'
+import { exitCode } from './exit-code.js'
+import { projectFiles } from './project-files.js'
+import { escaped, shown } from './shown.js'
+
+export const command: CliCommand = {
+  spec: (command) => command.argument('[folder]', 'where; it is made if it is not there', '.'),
+  run: async (terminal, [given]) => {
+    const folder = resolve(given as string)
+    const files = projectFiles({ name: packageName(basename(folder)), ...own() })
+    const taken = Object.keys(files).filter((file) => existsSync(join(folder, file)))
+    if (taken.length > 0)
+      throw new CliError(
+        exitCode.failed,
+        `${taken.join(', ')} ${taken.length === 1 ? 'is' : 'are'} there already: nothing was written`,
+        'name another folder',
+      )
+    mkdirSync(folder, { recursive: true })
+    for (const [file, text] of Object.entries(files)) {
+      writeFileSync(join(folder, file), text, { flag: 'wx' })
+      terminal.data(shown`${join(relative('.', folder), file)}`)
+    }
+    const there = relative('.', folder)
+    terminal.note(shown`next: ${escaped(`${there === '' ? '' : `cd ${there} && `}npm install && npm start && npm test`, 'path')}`)
+    return exitCode.done
+  },
+}
+
+/** What npm takes for a name. */
+function packageName(text: string): string {
+  const name = text
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9-]+/g, '-')
+    .replaceAll(/^-+|-+$/g, '')
+  return name === '' ? 'workflow' : name
+}
+
+/** The versions that a project of now depends on: this one, and what it loads TypeScript with. */
+function own(): { readonly tutti: string; readonly tsx: string } {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  const { version, dependencies } = JSON.parse(text) as { version: string; dependencies: Record<string, string> }
+  return { tutti: `^${version}`, tsx: dependencies['tsx'] ?? '*' }
+}

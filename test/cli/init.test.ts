@@ -1,0 +1,36 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { root } from '../house/workshop.js'
+import { patience, Place } from './place.js'
+
+vi.setConfig(patience)
+
+test('a project that init makes runs, passes its tests and its race check as it is, and is not written over', async () => {
+  using place = new Place()
+  const made = await place.tutti('init', 'my-shop')
+  expect(made.code).toBe(0)
+  expect(made.out.trim().split('\n')).toEqual(
+    expect.arrayContaining(['my-shop/workflow.ts', 'my-shop/workflow.test.ts', 'my-shop/README.md']),
+  )
+  expect(await place.tutti('init', 'my-shop')).toMatchObject({ code: 1, err: expect.stringContaining('nothing was written') })
+  install(join(place.folder, 'my-shop'))
+  const npm = (...args: string[]): Promise<string> =>
+    new Promise((resolve, reject) =>
+      execFile('npm', args, { cwd: join(place.folder, 'my-shop') }, (error, out, err) =>
+        error === null ? resolve(out) : reject(new Error(`${out}${err}`)),
+      ),
+    )
+  expect(await npm('start')).toContain('{"text":"Tutti means all together.","reviews":["4 words","nothing to object"]}')
+  expect(await npm('test')).toMatch(/# pass 2|pass 2/)
+  expect(await npm('run', 'check')).toContain('The same outcome in every order')
+})
+
+/** As npm would: the package that is tested here, and what a project needs beside it. */
+function install(folder: string): void {
+  mkdirSync(join(folder, 'node_modules/.bin'), { recursive: true })
+  symlinkSync(root, join(folder, 'node_modules/tutti'), 'dir')
+  symlinkSync(join(root, 'node_modules/tsx'), join(folder, 'node_modules/tsx'), 'dir')
+  symlinkSync('../tutti/dist/cli/main.js', join(folder, 'node_modules/.bin/tutti'))
+}
