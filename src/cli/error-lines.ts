@@ -25,6 +25,8 @@ export function errorLines(error: unknown): { readonly lines: readonly Shown[]; 
 const hints: Readonly<Record<string, string>> = {
   RUN_NOT_FOUND: 'tutti ls lists the runs',
   RUN_ENDED: 'tutti show tells what became of it',
+  AGENT_NOT_FOUND: 'tutti agents lists them',
+  AGENT_NOT_PAUSED: 'tutti agents says what it is',
   ASK_NOT_FOUND: 'tutti asks lists what is open',
 }
 

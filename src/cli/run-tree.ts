@@ -1,3 +1,4 @@
+import { agentKind, decodeAgent } from '../engine/agent-record.js'
 import { childRunId } from '../engine/child-run.js'
 import { askView } from '../engine/run-view.js'
 import type { Store } from '../engine/store.js'
@@ -6,7 +7,7 @@ import type { Event } from '../kernel/event.js'
 import { evolve } from '../kernel/evolve.js'
 import type { Attempt, Outcome, State } from '../kernel/state.js'
 import { isOver, newState } from '../kernel/state.js'
-import { journalOf } from './journal.js'
+import { eventsOf } from './journal.js'
 
 /** An event, and the run it is of: the one that is followed, or one that a step of it runs. */
 export interface Seen {
@@ -19,12 +20,16 @@ export type Stop =
   | { readonly kind: 'ended'; readonly outcome: Outcome }
   | { readonly kind: 'paused' }
   | { readonly kind: 'person'; readonly asks: readonly Ask[] }
+  /** Those who would have to act may not, until somebody says so. */
+  | { readonly kind: 'agent'; readonly agents: readonly string[] }
 
 /** A run and its child runs, as far as their journals have been read. Whoever executes them, this only reads. */
 export class RunTree {
   readonly id: string
   readonly #store: Store
   readonly #states = new Map<string, State>()
+  /** Per run: the agents that may not act, with no end in sight. */
+  readonly #held = new Map<string, ReadonlySet<string>>()
 
   constructor(store: Store, id: string) {
     this.#store = store
@@ -41,16 +46,28 @@ export class RunTree {
     const seen = await this.#read(this.id)
     if (!hasChildren(this.state())) return seen
     const children = await this.#store.list({ prefix: `${this.id}:`, limit: Number.POSITIVE_INFINITY })
-    const behind = children.filter(({ id, head }) => head > this.state(id).seq)
+    const behind = children.filter(({ id, head, waits }) => head > this.state(id).seq || waits.includes('agent') || this.#held.has(id))
     const all = await Promise.all(behind.map(({ id }) => this.#read(id)))
     return [...seen, ...all.flat()].sort((a, b) => a.event.at - b.event.at)
   }
 
   async #read(run: string): Promise<readonly Seen[]> {
     const state = this.state(run)
-    const events = await journalOf(this.#store, run, state.seq)
+    const loaded = await this.#store.load(run, { after: state.seq })
+    if (loaded === null) return []
+    const events = await eventsOf(this.#store, loaded, state.seq)
     this.#states.set(run, events.reduce(evolve, state))
+    if (loaded.row.waits.includes('agent')) this.#held.set(run, await this.#heldIn(run))
+    else this.#held.delete(run)
     return events.map((event) => ({ run, event }))
+  }
+
+  /** One that is held until a time goes on by itself; and who was let go since has only not been told yet. */
+  async #heldIn(run: string): Promise<ReadonlySet<string>> {
+    const marks = await this.#store.marks({ kind: agentKind, run })
+    const names = marks.filter(({ body }) => body === 'null').map(({ key }) => key)
+    const records = await Promise.all(names.map((name) => this.#store.record(agentKind, name)))
+    return new Set(names.filter((name, index) => !mayAct(name, records[index]?.body)))
   }
 
   /** Why the run does not go on; null: it does. */
@@ -61,7 +78,7 @@ export class RunTree {
     if (state.aborting.size > 0) return null
     const children: Stop[] = []
     for (const attempt of state.turns.values()) {
-      const stop = this.#stopOfChild(state, attempt)
+      const stop = this.#stopOfTurn(state, attempt)
       if (stop === null || stop.kind === 'ended') return null
       children.push(stop)
     }
@@ -70,13 +87,21 @@ export class RunTree {
     const own = [...state.asks.values()].map((ask) => askView(state, ask))
     const asks = [...own, ...children.flatMap((stop) => (stop.kind === 'person' ? stop.asks : []))]
     if (asks.length > 0) return { kind: 'person', asks: asks.sort((a, b) => a.openedAt - b.openedAt) }
+    const agents = new Set(children.flatMap((stop) => (stop.kind === 'agent' ? stop.agents : [])))
+    if (agents.size > 0) return { kind: 'agent', agents: [...agents].sort() }
     return children.length > 0 ? { kind: 'paused' } : null
   }
 
-  /** A step that runs a definition stops where that does; every other turn in flight goes on. */
-  #stopOfChild(state: State, attempt: Attempt): Stop | null {
-    return isChildStep(state, attempt.agent) ? this.stop(childRunId(state, attempt)) : null
+  /** A step that runs a definition stops where that does, a turn whose agent may not act stops there; every other in flight goes on. */
+  #stopOfTurn(state: State, attempt: Attempt): Stop | null {
+    if (isChildStep(state, attempt.agent)) return this.stop(childRunId(state, attempt))
+    const isHeld = this.#held.get(state.run?.id ?? '')?.has(attempt.agent) === true
+    return isHeld ? { kind: 'agent', agents: [attempt.agent] } : null
   }
+}
+
+function mayAct(name: string, body: string | undefined): boolean {
+  return body === undefined || decodeAgent(name, body).runtime === 'running'
 }
 
 function isChildStep({ run }: State, step: string): boolean {

@@ -154,6 +154,7 @@ export function exitOf(driven: Driven): ExitCode {
       return driven.outcome.status === 'succeeded' ? exitCode.done : exitCode.failed
     case 'paused':
     case 'person':
+    case 'agent':
       return exitCode.waits
     case 'interrupted':
       return exitCode.interrupted

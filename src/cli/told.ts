@@ -28,6 +28,10 @@ export function tell(terminal: Terminal, run: Named, driven: Driven, json: boole
     case 'person':
       for (const ask of driven.asks) terminal.note(askLine(ask, run.store))
       return
+    case 'agent':
+      return terminal.note(
+        shown`the run ${run.id} waits for ${driven.agents.join(', ')}, who may not act now; see ${escaped(`${program()} agents`, 'path')}, then go on with: ${commandOf('resume', run)}`,
+      )
     case 'interrupted':
       terminal.note(shown`paused ${run.id}; go on with: ${commandOf('resume', run)}`)
   }
@@ -43,6 +47,8 @@ function jsonOf(id: string, driven: Driven): object {
       return { id, status: 'paused' }
     case 'person':
       return { id, status: 'running', waitsFor: ['person'], asks: driven.asks }
+    case 'agent':
+      return { id, status: 'running', waitsFor: ['agent'], agents: driven.agents }
   }
 }
 

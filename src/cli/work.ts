@@ -91,7 +91,11 @@ async function mayResume(store: Store, row: RunRow): Promise<void> {
   if (row.status === 'paused') return
   if (row.endedAt !== null) throw new TuttiError('RUN_ENDED', `the run ${row.id} has ended: it ${row.status}`)
   if (await isStranded(store, row)) return
-  const hint = row.waits.includes('person') ? 'it waits for a person: tutti asks lists the questions' : 'somebody else may have resumed it'
+  const hint = row.waits.includes('person')
+    ? 'it waits for a person: tutti asks lists the questions'
+    : row.waits.includes('agent')
+      ? 'it waits for an agent that may not act now: see tutti agents'
+      : 'somebody else may have resumed it'
   throw new TuttiError('RUN_NOT_PAUSED', `the run ${row.id} is not paused`, { hint })
 }
 

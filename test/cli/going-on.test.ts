@@ -114,3 +114,15 @@ test('a file that was moved is named again, and another version of it is refused
   })
   expect(await place.tutti('answer', 'm', 'r~1', '1', '--file', 'new.mjs')).toMatchObject({ code: 0, out: '{"said":1}\n' })
 })
+
+test('a run that needs an agent who is paused stops with 4, and goes on once the agent may act again', async () => {
+  using place = new Place()
+  await place.tutti('demo')
+  expect(await place.json('agents', 'pause', 'AgentB')).toMatchObject({ name: 'AgentB', status: 'paused', runtime: 'paused' })
+  const [demo, twice] = [await place.tutti('demo'), await place.tutti('agents', 'pause', 'Nobody')]
+  expect(demo).toMatchObject({ code: 4, out: '', err: expect.stringMatching(/waits for AgentB, who may not act now/) })
+  expect(twice).toMatchObject({ code: 3, err: expect.stringContaining('AGENT_NOT_FOUND') })
+  expect(await place.tutti('resume', '@last')).toMatchObject({ code: 1, err: expect.stringContaining('see tutti agents') })
+  expect((await place.tutti('agents', 'resume', 'AgentB')).out).toMatch(/AgentB +running +running/)
+  expect(await place.tutti('resume', '@last')).toMatchObject({ code: 4, err: expect.stringContaining('Orchestrator asks') })
+})
