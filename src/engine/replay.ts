@@ -147,7 +147,7 @@ async function executedAgain(
       maxValue,
       definition,
       later: laterOf(undefined),
-      submit: async (command) => {
+      submit: async (_, command) => {
         const isStep = command.type === 'sleep.start' || command.type.startsWith('activity.')
         say(isStep ? `it asks for '${'name' in command ? command.name : ''}', which is not recorded` : command)
         return isStep ? new Promise(() => {}) : {}
@@ -159,7 +159,7 @@ async function executedAgain(
         return begun ? false : (begun = true)
       },
       resources: () => resources,
-      lend: (_, value) => value,
+      lend: (_, __, value) => value,
       emit: () => {},
       // Its name may be asked for; whatever it said is recorded.
       model: async (ref) =>
