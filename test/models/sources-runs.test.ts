@@ -194,7 +194,12 @@ test('an agent whose model can not be had fails with what to do, and no key is i
   const run = await tutti.start(one)
   expect(await run.result()).toMatchObject({
     status: 'failed',
-    error: { code: 'MODEL_FAILED', retryable: false, message: expect.stringContaining('OPENAI_API_KEY is not set') as string },
+    error: {
+      code: 'MODEL_FAILED',
+      retryable: false,
+      data: { code: 'MODEL_UNAVAILABLE', hint: expect.stringContaining('set OPENAI_API_KEY') as string },
+      message: expect.stringContaining('OPENAI_API_KEY is not set') as string,
+    },
   })
   expect(readFileSync(store).includes('sk-very-secret')).toBe(false)
 })
