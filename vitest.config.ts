@@ -1,7 +1,12 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
-const source = (path: string) => fileURLToPath(new URL(`./src/${path}`, import.meta.url))
+/** The sources; or a build, which TUTTI_DIST names: `npm run mutants` plants bugs in copies of it. */
+const built = process.env['TUTTI_DIST']
+const source = (path: string) =>
+  built === undefined
+    ? fileURLToPath(new URL(`./src/${path}`, import.meta.url))
+    : fileURLToPath(new URL(path.replace(/\.ts$/, '.js'), built))
 
 export default defineConfig({
   resolve: {

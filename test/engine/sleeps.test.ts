@@ -182,3 +182,24 @@ test('a turn that ends while it sleeps leaves no timer behind', async () => {
   await run.result()
   expect((await journal(run)).filter(({ type }) => type === 'activity.completed')).toHaveLength(2)
 })
+
+test('a sleep that is over leaves no timer behind, and is over once', async () => {
+  await using at = await timed()
+  const held = deferred()
+  const run = await at.tutti.start(
+    solo(async (turn) => {
+      await turn.sleep(1_000)
+      await held.promise
+      return turn.finish('awake')
+    }),
+  )
+  await rest()
+  await at.clock.advance(1_000)
+  await run.pause()
+  await run.resume()
+  await rest()
+  expect((await run.summary()).waitsFor).toEqual([])
+  held.resolve()
+  expect(await run.output()).toBe('awake')
+  expect((await journal(run)).filter(({ type }) => type === 'activity.completed')).toHaveLength(1)
+})

@@ -87,6 +87,9 @@ class Kernel {
     const speaker = this.state.turns.get(branch)
     if (speaker === undefined) throw new Error(`no turn of ${branch} is owed`)
     const error = { code: 'AGENT_FAILED', message: 'error' in action ? action.error : '', retryable: false, at: {} } as const
+    // What an earlier attempt says late is not taken for what is owed now.
+    const late = { type: 'turn.fail', ...speaker, attempt: speaker.attempt - 1, error, retryable: true } as const
+    if (speaker.attempt > 1) this.#expectRefusal(late, 'STALE_ATTEMPT')
     if (action.type === 'throw') this.do({ type: 'turn.fail', ...speaker, error, retryable: true })
     else this.do({ type: 'turn.complete', ...speaker, action: action.type === 'fail' ? { type: 'fail', error } : (action as Action) })
   }

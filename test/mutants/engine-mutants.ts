@@ -1,0 +1,136 @@
+import type { Mutant } from './mutant.js'
+
+/** A bug in the engine or in a store, with the part of the suite that is there to see it. */
+export interface EngineMutant extends Mutant {
+  readonly suite: readonly string[]
+}
+
+export const engineMutants: readonly EngineMutant[] = [
+  {
+    name: 'a fence that is dropped',
+    cuts: [
+      {
+        file: 'engine/engine.js',
+        find: 'return this.#looking === null ? entry.owner !== null : this.#looking.then(() => entry.owner !== null);',
+        put: 'return true;',
+      },
+    ],
+    suite: ['test/durable/owners.test.ts'],
+  },
+  {
+    name: 'an epoch that is forgotten',
+    cuts: [
+      {
+        file: 'stores/sqlite-commit.js',
+        find: 'if (item.owner !== undefined && (known.worker !== item.owner.worker || known.epoch !== item.owner.epoch))',
+        put: 'if (false)',
+      },
+    ],
+    suite: ['test/durable/guards.test.ts'],
+  },
+  {
+    name: 'a refusal that is answered from a stale state',
+    cuts: [
+      {
+        file: 'engine/engine.js',
+        find: 'return entry.stale || (entry.owner === null && entry.state !== newState);',
+        put: 'return entry.stale;',
+      },
+    ],
+    suite: ['test/durable/resumes.test.ts', 'test/durable/steering.test.ts'],
+  },
+  {
+    name: 'a timer that fires twice',
+    cuts: [
+      {
+        file: 'kernel/fold-turns.js',
+        find: "if (settled && work.records.get(key)?.status === 'sleeping')",
+        put: 'if (false)',
+      },
+    ],
+    suite: ['test/engine/sleeps.test.ts', 'test/engine/steps.test.ts'],
+  },
+  {
+    name: 'a timer that fires early',
+    cuts: [
+      {
+        file: 'engine/engine.js',
+        find: 'this.#alarms.at(timer.due + entry.state.pausedMs, ring)',
+        put: 'this.#alarms.at(timer.due - 1 + entry.state.pausedMs, ring)',
+      },
+    ],
+    suite: ['test/engine/sleeps.test.ts', 'test/engine/steering.test.ts', 'test/engine/retries.test.ts'],
+  },
+  {
+    name: 'a wake-up that is lost',
+    cuts: [
+      { file: 'engine/engine.js', find: '        this.#look();\n        this.#worker.noticed();', put: '        this.#worker.noticed();' },
+    ],
+    suite: ['test/durable/steering.test.ts', 'test/durable/resumes.test.ts', 'test/durable/owners.test.ts'],
+  },
+  {
+    name: 'an acknowledgement before the commit',
+    cuts: [
+      {
+        file: 'engine/loop.js',
+        find: 'verdicts = await this.#port.store.commit(items);',
+        put: 'verdicts = items.map(() => ({ ok: true, epoch: 1 })), setTimeout(() => void this.#port.store.commit(items), 20);',
+      },
+    ],
+    suite: ['test/durable/kill.test.ts', 'test/engine/keys.test.ts'],
+  },
+  {
+    name: 'a snapshot that is one event late',
+    cuts: [
+      {
+        file: 'engine/codec.js',
+        find: 'return { seq: state.seq, version: snapshotVersion,',
+        put: 'return { seq: state.seq - 1, version: snapshotVersion,',
+      },
+    ],
+    suite: ['test/engine/snapshots.test.ts'],
+  },
+  {
+    name: 'records that are not given back',
+    cuts: [{ file: 'engine/activities.js', find: 'const records = [...(work?.records.values() ?? [])];', put: 'const records = [];' }],
+    suite: ['test/durable/steps.test.ts', 'test/durable/kill.test.ts'],
+  },
+  {
+    name: 'an idempotency key that is forgotten',
+    cuts: [{ file: 'engine/keyed.js', find: 'if (before !== null)', put: 'if (false)' }],
+    suite: ['test/engine/keys.test.ts'],
+  },
+  {
+    name: 'a conflict whose commands are dropped',
+    cuts: [{ file: 'engine/loop.js', find: 'entry.queue.unshift(...again);', put: '' }],
+    suite: ['test/durable/resumes.test.ts', 'test/durable/steering.test.ts'],
+  },
+  {
+    name: 'a pause that lets timers run',
+    cuts: [
+      {
+        file: 'engine/engine.js',
+        find: '        if (entry.state.pausedAt !== null)\n            return;\n        const ring',
+        put: '        const ring',
+      },
+      { file: 'kernel/decide.js', find: 'state.pausedAt !== null || armed.due', put: 'armed.due' },
+    ],
+    suite: ['test/engine/sleeps.test.ts', 'test/engine/steering.test.ts'],
+  },
+  {
+    name: 'reports that list what was done under cancelled slots',
+    cuts: [
+      {
+        file: 'inspect/report.js',
+        find: "    if (status === 'cancelled')\n        return { id: branch.id, agents: [], turns: 0, status };\n",
+        put: '',
+      },
+    ],
+    suite: ['test/engine', 'test/scenarios'],
+  },
+  {
+    name: "attempts' timeouts that are no choices",
+    cuts: [{ file: 'inspect/graph-report.js', find: 'if (event.timedOut)', put: 'if (false)' }],
+    suite: ['test/graph', 'test/scenarios'],
+  },
+]
