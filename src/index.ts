@@ -32,6 +32,7 @@ export type {
   LogEntry,
   OpenOptions,
   OutputOf,
+  Retention,
   Run,
   RunChange,
   RunResult,

@@ -2,6 +2,7 @@ import type { Definition } from './define/definition.js'
 import { TuttiError } from './define/tutti-error.js'
 import type { Ask } from './inspect/ask.js'
 import { agentControl } from './engine/agent-control.js'
+import { collect } from './engine/collect.js'
 import { systemClock } from './engine/clock.js'
 import { Engine } from './engine/engine.js'
 import { runHandle } from './engine/run-handle.js'
@@ -9,7 +10,7 @@ import { summaryOf } from './engine/run-view.js'
 import type { StartGiven } from './engine/start.js'
 import { start } from './engine/start.js'
 import type { Store } from './engine/store.js'
-import type { OpenOptions, Run, RunFilter, RunSummary, Tutti } from './engine/tutti.js'
+import type { OpenOptions, Retention, Run, RunFilter, RunSummary, Tutti } from './engine/tutti.js'
 import type { RunStatus } from './inspect/report-data.js'
 import { pricesProblem } from './models/price.js'
 import { openStore, storePlace } from './stores/open-store.js'
@@ -57,6 +58,7 @@ export async function open(options: OpenOptions = {}): Promise<Tutti> {
     run: async (id: string, of?: Definition) => handleOf(engine, id, of),
     runs: (filter?: RunFilter) => listRuns(engine, filter ?? {}),
     agents: agentControl(engine),
+    gc: (what: Retention) => collect(engine, what),
     refusals: () => Object.freeze(Object.fromEntries(engine.refusals)),
     asks: (filter?: { runId?: string; agent?: string; tags?: Readonly<Record<string, string>> }) => listAsks(engine, filter ?? {}),
     close,

@@ -126,6 +126,12 @@ export class Activities {
     }) as Promise<void>
   }
 
+  /** Whether the body waits for nothing but durable sleeps, as far as can be known of it. */
+  get isAsleep(): boolean {
+    const quiet = !this.#pumping && this.#running === 0 && this.#delivered === this.#results.length
+    return quiet && this.#sleeps.size > 0 && this.#calls.size === this.#sleeps.size
+  }
+
   /** A result is durable: it is delivered when its turn comes. */
   recorded(record: ActivityRecord): void {
     if (record.status !== 'completed' && record.status !== 'failed') return

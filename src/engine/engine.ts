@@ -29,7 +29,7 @@ import { Loop, saysMore } from './loop.js'
 import type { Outcome, RunEntry } from './run-entry.js'
 import { newEntry } from './run-entry.js'
 import { disposeResources, runResources } from './run-resources.js'
-import { isHeldBack } from './run-view.js'
+import { isHeldBack, sleepsUntil } from './run-view.js'
 import type { Borrower, Held, Seam } from './seam.js'
 import { laterOf } from './seam.js'
 import type { Executable, Put, RunRow, Store } from './store.js'
@@ -53,6 +53,9 @@ export interface EngineOptions {
   readonly onLog: (entry: LogEntry) => void
   readonly seam?: Seam
 }
+
+/** A sleep that is longer than this may be slept outside of memory. */
+const longSleepMs = 5_000
 
 /** How many runs that only wait stay in memory; the others are let go, and found again when something happens to them. */
 const waitingMax = 256
@@ -111,6 +114,7 @@ export class Engine {
       advance: (entry, events, state) => this.#advance(entry, events, state),
       lost: (entry) => this.#lost(entry),
       mayRelease: (entry) => this.#closed || this.#isIdle(entry),
+      isAsleep: (entry) => !this.#closed && this.#isAsleep(entry),
       refused: (code) => this.refuse(code),
       broken: (entry) => {
         for (const execution of entry.executions.values()) execution.abort('the run is stopped')
@@ -659,8 +663,16 @@ export class Engine {
   /** Whether a run owes nothing now, and the store knows what it waits for. */
   #isIdle(entry: RunEntry): boolean {
     const { state, executions, undos, held } = entry
-    const busy = state.aborting.size + state.undo.running.size + executions.size + undos.size
-    return busy === 0 && isHeldBack(state, held) && !saysMore(entry)
+    const busy = state.aborting.size + state.undo.running.size + undos.size
+    if (busy > 0 || saysMore(entry)) return false
+    return executions.size === 0 ? isHeldBack(state, held) : this.#isAsleep(entry)
+  }
+
+  /** Whether all turns of a run sleep, and for long: then their bodies need not be kept, and are executed again when they wake. */
+  #isAsleep({ state, executions, held }: RunEntry): boolean {
+    if (executions.size !== state.turns.size || held.size > 0 || state.pausedAt !== null) return false
+    for (const execution of executions.values()) if (!execution.isAsleep) return false
+    return (sleepsUntil(state) ?? 0) > this.options.clock.now() + longSleepMs
   }
 
   /** The run is over, and nothing of it runs any more. */
@@ -720,6 +732,11 @@ export class Engine {
       if (this.#entries.size <= 2 * waitingMax) return
       if (other !== entry && other.owner === null && other.queue.length === 0) this.#entries.delete(id)
     }
+  }
+
+  /** Forgets runs that are over: the store may keep them no longer. */
+  forgetEnded(): void {
+    for (const [id, { state, queue }] of this.#entries) if (isOver(state) && queue.length === 0) this.#entries.delete(id)
   }
 
   /** The state of a run as it is now. */

@@ -180,6 +180,11 @@ export class Execution {
     }
   }
 
+  /** Whether its body waits for nothing but durable sleeps. */
+  get isAsleep(): boolean {
+    return this.#status === 'running' && this.#used?.isAsleep === true
+  }
+
   /** A record of this turn is durable. */
   recorded(record: ActivityRecord): void {
     this.#used?.recorded(record)

@@ -30,6 +30,8 @@ export interface LoopPort {
   lost(entry: RunEntry): void
   /** Whether a run may be let go, as it is now. */
   mayRelease(entry: RunEntry): boolean
+  /** Whether all turns of a run sleep for long. */
+  isAsleep(entry: RunEntry): boolean
   refused(code: string): void
   broken(entry: RunEntry): void
 }
@@ -282,7 +284,7 @@ export class Loop {
         ? { waits: waitsOf(state, held) }
         : {}),
       ...(events.some(isRelease) && { own: 'release' as const }),
-      ...(creates === null && wakeOf(entry, state, events, at)),
+      ...(creates === null && wakeOf(entry, state, events, at, () => this.#port.isAsleep(entry))),
       ...(isOver(state) && { ended: true }),
       ...marked(before, state, agents),
       ...(puts.length > 0 && { puts }),
@@ -361,9 +363,16 @@ function agentMarks(before: Holds, after: Holds): Mark[] {
  * do. A run that waits for agents says so while it is owned, and its release leaves it: if an agent was resumed in between, then the
  * store has said that the run is due now, and this must not be forgotten.
  */
-function wakeOf(entry: RunEntry, state: State, events: readonly Event[], at: number): { readonly wake?: number | null } {
+function wakeOf(
+  entry: RunEntry,
+  state: State,
+  events: readonly Event[],
+  at: number,
+  isAsleep: () => boolean,
+): { readonly wake?: number | null } {
   const { owner, held } = entry
   if (!events.some(isRelease)) return owner === null || held.size > 0 ? { wake: dueAt(state, at, held) } : {}
-  if (held.size === 0) return { wake: dueAt(state, at) }
+  // What else is in the append may have ended its sleep.
+  if (held.size === 0) return { wake: dueAt(state, at, held, events.length === 1 && isAsleep()) }
   return events.length === 1 && !saysMore(entry) ? {} : { wake: at }
 }

@@ -28,16 +28,27 @@ export function waitsOf(state: State, held: ReadonlyMap<string, unknown> = new M
   ]
 }
 
-/** When a worker has to look at a run that nobody owns; null: not until something happens to it. */
-export function dueAt(state: State, at: number, held: ReadonlyMap<string, number | null> = new Map()): number | null {
+/**
+ * When a worker has to look at a run that nobody owns; null: not until something happens to it. `held`: the agents that turns of it wait for;
+ * `asleep`: all of its turns sleep.
+ */
+export function dueAt(state: State, at: number, held: ReadonlyMap<string, number | null> = new Map(), asleep = false): number | null {
   if (isOver(state)) return null
   if (state.aborting.size > 0) return at
   if (state.pausedAt !== null) return null
-  if (!isHeldBack(state, held) || state.undo.running.size > 0) return at
+  if (!(asleep || isHeldBack(state, held)) || state.undo.running.size > 0) return at
   let due: number | null = null
   for (const until of held.values()) if (until !== null) due = Math.min(due ?? Number.POSITIVE_INFINITY, until)
   for (const timer of state.timers.values()) due = Math.min(due ?? Number.POSITIVE_INFINITY, timer.due + state.pausedMs)
   return due
+}
+
+/** When the first sleep of a run is over, on the wall's clock; null if nothing of it sleeps. */
+export function sleepsUntil(state: State): number | null {
+  let until: number | null = null
+  for (const { kind, due } of state.timers.values())
+    if (kind === 'sleep') until = Math.min(until ?? Number.POSITIVE_INFINITY, due + state.pausedMs)
+  return until
 }
 
 /** Whether no turn of a run can go on: it has none, or all of them wait for their agents. */

@@ -82,9 +82,18 @@ export interface Tutti extends AsyncDisposable {
   runs(filter?: RunFilter): Promise<{ runs: readonly RunSummary[]; cursor?: string }>
   asks(filter?: { runId?: string; agent?: string; tags?: Tags }): Promise<readonly Ask[]>
   readonly agents: AgentControl
+  /** Deletes runs that have ended, with all that belongs to them, a few at a time; how many these were. */
+  gc(what: Retention): Promise<number>
   /** How often something was refused in this process since it was opened, by code. */
   refusals(): Readonly<Record<string, number>>
   close(): Promise<void>
+}
+
+/** Which ended runs are kept no longer: those that ended before a time, or so long ago; at most `limit` of them, the oldest first. */
+export interface Retention {
+  endedBefore?: number | undefined
+  olderThanMs?: number | undefined
+  limit?: number | undefined
 }
 
 /** Which runs `runs` lists. */

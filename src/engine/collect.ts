@@ -1,0 +1,31 @@
+import { TuttiError } from '../define/tutti-error.js'
+import type { Engine } from './engine.js'
+import type { Retention } from './tutti.js'
+
+/** How many runs are deleted in one transaction, so that nobody waits long for the store. */
+const atOnce = 50
+
+/** Deletes runs that have ended, with their journals, idempotency keys and what only they refer to. */
+export async function collect(engine: Engine, { endedBefore, olderThanMs, limit = Number.POSITIVE_INFINITY }: Retention): Promise<number> {
+  if (engine.closed) throw new TuttiError('CLOSED', 'this engine is closed', { hint: 'open another one' })
+  if ((endedBefore === undefined) === (olderThanMs === undefined))
+    throw new TuttiError('INVALID_INPUT', 'gc takes either `endedBefore`, a time, or `olderThanMs`', {
+      hint: 'gc({ olderThanMs: 30 * 86_400_000 }) keeps what ended in the last thirty days',
+    })
+  const before = endedBefore ?? engine.options.clock.now() - (olderThanMs ?? 0)
+  for (const [name, value] of Object.entries({ endedBefore: before, olderThanMs: olderThanMs ?? 0, limit }))
+    if (typeof value !== 'number' || Number.isNaN(value) || (name !== 'endedBefore' && value < 0))
+      throw new TuttiError('INVALID_INPUT', `gc: ${name} is a number, not ${String(value)}`)
+  let deleted = 0
+  for (let left = limit; left > 0; ) {
+    const part = Math.min(atOnce, left)
+    const gone = await engine.options.store.gc({ endedBefore: before, limit: part })
+    deleted += gone
+    left -= part
+    if (gone < part) break
+    // The others may have their turn.
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  if (deleted > 0) engine.forgetEnded()
+  return deleted
+}

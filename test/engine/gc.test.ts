@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import { memoryStore } from '../../src/stores/memory.js'
+import { sqliteStore } from '../../src/stores/sqlite.js'
+import { Place } from '../durable/processes.js'
+import { codeOf, opened, rest, solo, timed } from './opened.js'
+
+const definition = solo((turn) => (turn.request === 'ask' ? turn.ask('?') : turn.finish(turn.request)))
+
+test.each(['memory', 'sqlite'])('what has ended long ago is deleted with its keys, and nothing else is (%s)', async (kind) => {
+  using place = new Place()
+  const store = kind === 'memory' ? memoryStore() : await sqliteStore(place.store, { durability: 'process' })
+  {
+    await using at = await timed({ store, definitions: [definition] })
+    const { tutti, clock } = at
+    for (let n = 0; n < 120; n++) await (await tutti.start(definition, { id: `old-${n}`, key: `key-${n}`, input: n })).result()
+    const waiting = await tutti.start(definition, { id: 'waiting', key: 'waiting', input: 'ask' })
+    await rest()
+    await clock.advance(10_000)
+    await (await tutti.start(definition, { id: 'new', input: 'new' })).result()
+
+    expect(await tutti.gc({ olderThanMs: 5_000, limit: 7 })).toBe(7)
+    expect(await codeOf(tutti.run('old-6'))).toBe('RUN_NOT_FOUND')
+    expect((await (await tutti.run('old-7')).result()).status).toBe('succeeded')
+    expect(await tutti.gc({ olderThanMs: 5_000 })).toBe(113)
+    expect(await tutti.gc({ olderThanMs: 5_000 })).toBe(0)
+    const { runs } = await tutti.runs()
+    expect(runs.map(({ id }) => id)).toEqual(['new', 'waiting'])
+    // Its key is free again; that of a run that is kept is not.
+    expect((await tutti.start(definition, { id: 'again', key: 'key-3', input: 'another' })).id).toBe('again')
+    expect(await codeOf(tutti.start(definition, { id: 'other', key: 'waiting', input: 'other' }))).toBe('KEY_REUSED')
+    expect(await tutti.agents.get('A')).toMatchObject({ status: 'running' })
+    const [ask] = await waiting.asks()
+    expect(ask?.runId).toBe('waiting')
+  }
+  await store.close()
+})
+
+test('what is to be kept must be said, and said well', async () => {
+  await using tutti = await opened()
+  for (const bad of [
+    {},
+    { endedBefore: 1, olderThanMs: 1 },
+    { olderThanMs: -1 },
+    { olderThanMs: Number.NaN },
+    { endedBefore: 1, limit: -1 },
+  ])
+    expect(await codeOf(tutti.gc(bad)), JSON.stringify(bad)).toBe('INVALID_INPUT')
+})

@@ -1,0 +1,83 @@
+import { expect, test } from 'vitest'
+import { memoryStore } from '../../src/stores/memory.js'
+import { type HubTurn, hub, rest, type SoloTurn, solo, timed, type WorkerTurn } from './opened.js'
+
+const hour = 3_600_000
+
+test('runs that sleep for long are let go from memory, and wake when it is time, with what they had recorded', async () => {
+  const store = memoryStore()
+  const before: string[] = []
+  let executions = 0
+  const definition = solo(async (turn: SoloTurn) => {
+    executions++
+    const drawn = await turn.step('draw', () => before.push(turn.runId))
+    await turn.sleep(hour)
+    return turn.finish([drawn, turn.request])
+  })
+  await using at = await timed({ store, definitions: [definition] })
+  const { tutti, clock } = at
+  const runs = await Promise.all(Array.from({ length: 330 }, (_, n) => tutti.start(definition, { input: n })))
+  await rest(200)
+  const rows = await store.list({ limit: 1_000 })
+  const letGo = rows.filter(({ worker }) => worker === null).length
+  expect(letGo).toBeGreaterThan(50)
+  expect(rows.every(({ waits }) => waits.includes('timer'))).toBe(true)
+  await clock.advance(hour - 1)
+  await rest()
+  expect(executions).toBe(330)
+  await clock.advance(1)
+  const outputs = await Promise.all(runs.map((run) => run.output()))
+  expect(outputs.map((output) => (output as unknown[])[1])).toEqual(runs.map((_, n) => n))
+  // Each drew once; those that were let go were executed a second time.
+  expect(before).toHaveLength(330)
+  expect(executions).toBe(330 + letGo)
+})
+
+test('a run is not let go while anything of it is at work beside the sleep, nor when it sleeps for a moment only', async () => {
+  const store = memoryStore()
+  const busy = hub(
+    (turn: HubTurn) => (turn.message.kind === 'join' ? turn.finish('done') : turn.fork([{ to: 'W' }, { to: 'W', request: 'now' }])),
+    async (turn: WorkerTurn) => {
+      if (turn.request === 'now') await turn.step('long', () => new Promise((resolve) => setTimeout(resolve, 60_000).unref()))
+      else await turn.sleep(hour)
+      return turn.reply(null)
+    },
+  )
+  const brief = solo(async (turn: SoloTurn) => {
+    await turn.sleep(1_000)
+    return turn.finish('done')
+  })
+  await using at = await timed({ store, definitions: [busy, brief], graceMs: 0 })
+  const { tutti, clock } = at
+  for (const definition of [busy, brief]) await Promise.all(Array.from({ length: 270 }, () => tutti.start(definition)))
+  await rest(100)
+  expect((await store.list({ limit: 1_000 })).filter(({ worker }) => worker === null)).toEqual([])
+  await clock.advance(1_000)
+  await rest(100)
+  expect((await tutti.runs({ definition: 'solo', limit: 1_000 })).runs.every(({ status }) => status === 'succeeded')).toBe(true)
+})
+
+test('a run that was let go in its sleep can be paused, resumed and cancelled', async () => {
+  const store = memoryStore()
+  const definition = solo(async (turn: SoloTurn) => {
+    await turn.sleep(hour)
+    return turn.finish('done')
+  })
+  await using at = await timed({ store, definitions: [definition] })
+  const { tutti, clock } = at
+  const runs = await Promise.all(Array.from({ length: 300 }, () => tutti.start(definition)))
+  await rest(200)
+  const [row, other] = (await store.list({ limit: 1_000 })).filter(({ worker }) => worker === null)
+  const run = runs.find(({ id }) => id === row?.id)
+  const cancelled = runs.find(({ id }) => id === other?.id)
+  await cancelled?.cancel()
+  expect(await cancelled?.result()).toMatchObject({ status: 'cancelled' })
+  await run?.pause()
+  await clock.advance(2 * hour)
+  await rest(100)
+  expect(await run?.status()).toBe('paused')
+  await run?.resume()
+  await clock.advance(hour)
+  expect(await run?.output()).toBe('done')
+  expect((await tutti.runs({ status: 'succeeded', limit: 1_000 })).runs).toHaveLength(299)
+})
