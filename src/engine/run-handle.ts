@@ -1,4 +1,3 @@
-import type { Schema } from '../define/schema.js'
 import { TuttiError } from '../define/tutti-error.js'
 import { reportOf } from '../inspect/report.js'
 import type { Report } from '../inspect/report-data.js'
@@ -7,7 +6,7 @@ import type { Event } from '../kernel/event.js'
 import { toJson } from '../kernel/json.js'
 import type { Outcome } from '../kernel/state.js'
 import { isOver } from '../kernel/state.js'
-import { checked } from '../define/check-schema.js'
+import { checkAnswer } from './check-answer.js'
 import type { Engine } from './engine.js'
 import { follow } from './follow.js'
 import { onceUnder } from './keyed.js'
@@ -85,7 +84,7 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
       return [...state.asks.values()].map((ask) => askView(state, ask)).sort((a, b) => a.openedAt - b.openedAt)
     },
     answer: async (askId, value, o) => {
-      const answer = await checked(await answerSchema(await current(), askId), value, 'the answer')
+      const answer = await checkAnswer(await current(), askId, value)
       if ('problem' in answer)
         throw new TuttiError('ASK_INVALID_ANSWER', answer.problem, { hint: 'the ask is still open: answer it again' })
       const { maxValue } = engine.options.store.promises
@@ -105,17 +104,6 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
 
 function notFound(id: string): TuttiError {
   return new TuttiError('RUN_NOT_FOUND', `there is no run ${id}`, { hint: 'tutti.runs() lists those of this store' })
-}
-
-/** What an answer must be: what the ask itself said, else what its agent's `answer` says. */
-async function answerSchema({ state, askSchemas, definition }: RunEntry, askId: string): Promise<Schema | undefined> {
-  const ask = state.asks.get(askId)
-  if (ask?.kind !== 'question' || definition === null) return undefined
-  if (definition.kind === 'graph') {
-    const step = definition.steps[ask.agent]
-    return step?.kind === 'ask' ? step.schema : undefined
-  }
-  return askSchemas.get(ask.branch) ?? definition.agents[ask.agent]?.answer
 }
 
 async function untilOver(engine: Engine, id: string, current: () => Promise<RunEntry>): Promise<RunEntry> {
