@@ -271,7 +271,9 @@ export class Activities {
     this.#running++
     try {
       const command = await this.#outcome(this.#speakerOf(call), run, options)
-      if (command !== null && this.#aborted === null) await this.#port.submit(command)
+      // What was done after the abort is used for nothing, but if it can be undone, it must be known.
+      const counts = this.#aborted === null || (options.undo !== undefined && command?.type === 'activity.complete')
+      if (command !== null && counts) await this.#port.submit(command)
     } catch (error) {
       this.#port.onBroken(error instanceof Error ? error : new Error(String(error)))
     } finally {

@@ -1,0 +1,72 @@
+import type { Done, Topology } from 'tutti'
+import { tool, topology } from 'tutti'
+import { script } from 'tutti/testing'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { deferred, journal, opened, rest } from '../engine/opened.js'
+
+interface Shop {
+  readonly log: string[]
+  readonly keys: string[]
+  readonly buy: ReturnType<typeof tool>
+}
+
+/** A tool that buys something and can give it back; `wait`: until then it has not been bought. */
+function shop(wait: Promise<unknown> = Promise.resolve()): Shop {
+  const log: string[] = []
+  const keys: string[] = []
+  const buy = tool({
+    description: 'buys something',
+    input: z.object({ what: z.string() }),
+    run: async ({ what }, { idempotencyKey }) => {
+      await wait
+      log.push(`bought ${what}`)
+      keys.push(idempotencyKey)
+      return { receipt: what }
+    },
+    compensate: ({ output, input, idempotencyKey }: Done<{ receipt: string }> & { input: { what: string } }) => {
+      log.push(`gave back ${output.receipt} for ${input.what}`)
+      keys.push(idempotencyKey)
+    },
+  })
+  return { log, keys, buy: buy as never }
+}
+
+const withBuyer = (buy: Shop['buy'], last: (turn: any) => unknown): Topology<unknown, unknown> =>
+  topology({
+    name: 'shopping',
+    flows: ['Start -> Buyer -> Clerk -> End'],
+    agents: { Buyer: { instructions: 'buy it', tools: { buy } }, Clerk: last },
+  } as never) as never
+
+test('what the tools of a model did is undone when the run fails, the last first, each under its own key', async () => {
+  const { log, keys, buy } = shop()
+  const models = script({
+    Buyer: [
+      { tool: 'buy', input: { what: 'tea' } },
+      { tool: 'buy', input: { what: 'milk' } },
+      { invoke: 'Clerk', request: 'both' },
+    ],
+  })
+  await using tutti = await opened({ models })
+  const run = await tutti.start(withBuyer(buy, (turn) => turn.fail('closed')))
+  expect(await run.result()).toMatchObject({ status: 'failed', rollback: 'complete', report: { choices: [], notUndone: [] } })
+  expect(log).toEqual(['bought tea', 'bought milk', 'gave back milk for milk', 'gave back tea for tea'])
+  expect(keys.slice(2)).toEqual([`${keys[1]}/undo`, `${keys[0]}/undo`])
+})
+
+test('a tool that completes after its turn was aborted is undone, and its result is used for nothing else', async () => {
+  const held = deferred()
+  const { log, buy } = shop(held.promise)
+  const models = script({ Buyer: [{ tool: 'buy', input: { what: 'tea' } }, { invoke: 'Clerk' }] })
+  await using tutti = await opened({ models })
+  const run = await tutti.start(withBuyer(buy, () => expect.unreachable()))
+  await rest()
+  await run.cancel()
+  expect(log).toEqual([])
+  held.resolve()
+  expect(await run.result()).toMatchObject({ status: 'cancelled', rollback: 'complete' })
+  expect(log).toEqual(['bought tea', 'gave back tea for tea'])
+  const types = (await journal(run)).map(({ type }) => type)
+  expect(types.filter((type) => type === 'undo.completed')).toHaveLength(1)
+})
