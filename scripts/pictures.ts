@@ -1,5 +1,5 @@
-// Draws the pictures of the documentation, from runs of the examples on a clock that stands still until it is told, so that they are the
-// same each time: `npm run pictures`. A test holds the files in docs/pictures to what this draws.
+// Draws the pictures of the documentation: `npm run pictures`. They come from runs of the examples on a clock that stands still until it is
+// told, in which no two things happen at once, so that they are the same each time. A test holds the files in docs/pictures to them.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { type Definition, diagramSvg, type JournalEvent, open, type Provided, timelineOf, timelineSvg, topology } from 'tutti'
@@ -58,7 +58,10 @@ function researchTeam(clock: VirtualClock): Given {
       library.of({
         lookUp: async (question, signal) => {
           await clock.sleep(took[questions.indexOf(question)] ?? 0, signal)
-          if (signal.aborted) throw signal.reason
+          if (signal.aborted) {
+            await clock.sleep(100 + 10 * questions.indexOf(question)) // puts the book back first
+            throw signal.reason
+          }
           if (question === questions[1] && onLoan) {
             onLoan = false
             throw new Error('the book is on loan')
@@ -80,7 +83,7 @@ function travelDesk(clock: VirtualClock): Given {
     resources: [
       desk.of({
         book: async (kind) => {
-          await clock.sleep(kind === 'flight' ? 900 : 600)
+          await clock.sleep({ flight: 900, hotel: 600 }[kind] ?? 500)
           if (kind === 'car') throw new Error('there is no car left')
           return { ref: `${kind}-1`, cents: 30_000 }
         },

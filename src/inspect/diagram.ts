@@ -44,23 +44,36 @@ export function diagramOf(definition: Definition): Diagram {
 
 type Drawn = Pick<Diagram, 'nodes' | 'edges'>
 
-function ofTopology({ shape, joins }: TopologyInternals): Drawn {
+function ofTopology(internals: TopologyInternals): Drawn {
+  const { shape } = internals
   const used = new Set(shape.edges.flatMap(({ from, to }) => [from, to]))
   const place = (id: string, kind: DiagramNode['kind']): DiagramNode[] => (used.has(id) ? [{ id, kind, meets: null, notes: [] }] : [])
-  const agent = (id: string): DiagramNode => {
-    const reasons = joins.filter(({ node }) => node === id).map(({ where }) => reasonOf(where, joinedBy(shape.edges, id)))
-    const meets = reasons.length === 0 ? null : `branches meet here: ${[...new Set(reasons)].join('; ')}`
-    const { retry, timeoutMs } = shape.agents[id] ?? {}
-    const notes = [
-      ...((retry?.attempts ?? 1) > 1 ? [`up to ${retry?.attempts} attempts`] : []),
-      ...(timeoutMs === null || timeoutMs === undefined ? [] : [`at most ${durationText(timeoutMs)}`]),
-    ]
-    return { id, kind: 'agent', meets, notes }
-  }
   return {
-    nodes: [...place('Start', 'start'), ...shape.nodes.map(agent), ...place('User', 'user'), ...place('End', 'end')],
+    nodes: [
+      ...place('Start', 'start'),
+      ...shape.nodes.map((id) => agentNode(id, internals)),
+      ...place('User', 'user'),
+      ...place('End', 'end'),
+    ],
     edges: paired(shape.edges),
   }
+}
+
+function agentNode(id: string, { shape, joins, agents }: TopologyInternals): DiagramNode {
+  const reasons = joins.filter(({ node }) => node === id).map(({ where }) => reasonOf(where, joinedBy(shape.edges, id)))
+  const { retry, timeoutMs = null, compensates, toolsCompensate } = shape.agents[id] ?? {}
+  const isModel = agents[id]?.act === null
+  const tools = Object.keys(agents[id]?.options.tools ?? {})
+  const notes = [
+    ...(isModel ? ['a language model'] : []),
+    ...(tools.length === 0 ? [] : [`tools: ${listed(tools)}`]),
+    // Calls of models are repeated by themselves; only code says how often it may be.
+    ...(!isModel && (retry?.attempts ?? 1) > 1 ? [`up to ${retry?.attempts} attempts`] : []),
+    ...(timeoutMs === null ? [] : [`at most ${durationText(timeoutMs)}`]),
+    ...(compensates === true || toolsCompensate === true ? ['can be undone'] : []),
+  ]
+  const meets = reasons.length === 0 ? null : `branches meet here: ${[...new Set(reasons)].join('; ')}`
+  return { id, kind: 'agent', meets, notes }
 }
 
 function reasonOf(where: string, from: readonly string[]): string {

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { diagramMermaid, diagramOf, diagramSvg, diagramText, graph, patterns, topology } from 'tutti'
+import { diagramMermaid, diagramOf, diagramSvg, diagramText, graph, patterns, tool, topology } from 'tutti'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { layeredLayout } from '../../src/inspect/layered-layout.js'
@@ -62,6 +62,21 @@ describe('the picture of a topology', () => {
     expect(diagramText(topology({ name: 'plain', flows: patterns.pipeline(['A', 'B']), agents: { A: done, B: done } }))).not.toContain(
       'meet',
     )
+  })
+
+  test('says which agents are language models, what tools they have, and what can be undone', () => {
+    const pay = tool({ description: 'pays', input: z.object({}), run: () => 1, compensate: () => 0 })
+    const desk = topology({
+      name: 'desk',
+      flows: ['Start -> Clerk', 'Clerk <-> Bank', 'Clerk -> End'],
+      agents: { Clerk: { instructions: 'Pay.', tools: { pay } }, Bank: { retry: { attempts: 3 }, timeoutMs: 60_000, act: done } },
+    })
+    expect(diagramOf(desk).nodes.map(({ notes }) => notes)).toEqual([
+      [],
+      ['a language model', 'tools: pay', 'can be undone'],
+      ['up to 3 attempts', 'at most 1 min'],
+      [],
+    ])
   })
 
   test('as text names where each leads, keeps to its width, and gives the hints of the definition', () => {
