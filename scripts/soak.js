@@ -31,5 +31,6 @@ for (let round = 0; round === 0 || Date.now() < until; round++) {
   const seed = day * 100 + round
   play('the kernel against the reference', { TUTTI_DIFFERENTIAL: '2000,12', TUTTI_SEED: seed }, 'test/reference/differential.test.ts')
   play('graphs against the reference', { TUTTI_GRAPHS: `${seed},4000,20` }, 'test/graph/differential.test.ts')
+  play('the race check on Tutti itself', { TUTTI_EXPLORE: `${seed},150,60` }, 'test/explore/itself.test.ts')
   play('reports in every order', { TUTTI_REPORT_SEARCH: `${seed},1000,16` }, 'test/inspect/report.test.ts', '-t', 'property')
 }

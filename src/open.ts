@@ -5,6 +5,7 @@ import { agentControl } from './engine/agent-control.js'
 import { collect } from './engine/collect.js'
 import { systemClock } from './engine/clock.js'
 import { Engine } from './engine/engine.js'
+import { withEngine } from './engine/engine-of.js'
 import { runHandle } from './engine/run-handle.js'
 import { summaryOf } from './engine/run-view.js'
 import type { StartGiven } from './engine/start.js'
@@ -64,7 +65,7 @@ export async function open(options: OpenOptions = {}): Promise<Tutti> {
     close,
     [Symbol.asyncDispose]: close,
   }
-  return Object.freeze(tutti) as unknown as Tutti
+  return Object.freeze(withEngine(tutti, engine)) as unknown as Tutti
 }
 
 /** The store that is meant; `own`: it was opened here, and is closed with the engine. */

@@ -9,7 +9,7 @@ import { backoffMs } from '../kernel/retry.js'
 import type { ActivityRecord, TurnWork } from '../kernel/state.js'
 import type { ActivityOptions } from '../models/activity-port.js'
 import { CodedFailure, failureOf, tooLarge } from '../define/failure-of.js'
-import type { Seam } from './seam.js'
+import type { ActivityOutcome, Seam } from './seam.js'
 import type { Clock } from './tutti.js'
 
 /** What an execution needs of the engine. */
@@ -23,6 +23,8 @@ export interface ActivityPort {
   submit(command: Command): Promise<{ readonly refusal?: Refusal | undefined }>
   /** Whether this process still owns the run. */
   mayStart(): boolean | Promise<boolean>
+  /** What it comes to, if a harness knows that: then it is not performed. */
+  known(speaker: ActivitySpeaker): Promise<ActivityOutcome> | null
   context(idempotencyKey: string, attempt: number, signal: () => AbortSignal): ActivityContext
   /** Durable sleeps don't count against the attempt's timeout. */
   onSleeping(sleeping: boolean): void
@@ -293,7 +295,7 @@ export class Activities {
     for (let attempt = 1; ; attempt++) {
       // It may have been aborted while its start was recorded, or while it waited for its next attempt.
       if (this.#aborted !== null) return null
-      const result = await this.#attempt(speaker, run, options, attempt)
+      const result = await (this.#port.known(speaker) ?? this.#attempt(speaker, run, options, attempt))
       const failed = 'error' in result
       const again =
         failed && attempt < retry.attempts && this.#aborted === null && result.retryable && (options.retry?.if?.(result.error) ?? true)

@@ -394,6 +394,7 @@ export class Engine {
       },
       resources: () => (entry.resources ??= runResources(this.options.resources, entry.state)),
       later: laterOf(this.options.seam),
+      known: (speaker) => this.options.seam?.activity?.(entry.id, speaker) ?? null,
       lend: (attempt, name, value) =>
         this.#lend(entry, name, value, { ...attempt, id: attemptId(attempt.branch, attempt.turn, attempt.attempt) }),
       emit: (branch, agent, data) => this.#emit(entry, branch, agent, data),
@@ -565,10 +566,12 @@ export class Engine {
   /** Asked once a tick: between two ticks nothing is started that the answer could change. */
   #askMoved(): void {
     if (this.#asked) return
-    this.#asked = true
-    laterOf(this.options.seam)(() => {
-      this.#asked = false
-    })
+    if (this.options.seam === undefined) {
+      this.#asked = true
+      setImmediate(() => {
+        this.#asked = false
+      })
+    }
     this.#onMoved()
   }
 

@@ -5,7 +5,7 @@ import type { Resource } from '../define/resource.js'
 import type { Schema } from '../define/schema.js'
 import type { Turn } from '../define/turn.js'
 import type { ActivityContext, Work } from '../define/work.js'
-import type { Command, Refusal } from '../kernel/command.js'
+import type { ActivitySpeaker, Command, Refusal } from '../kernel/command.js'
 import type { Failure } from '../kernel/failure.js'
 import { toJson } from '../kernel/json.js'
 import type { LateWork } from '../kernel/event.js'
@@ -22,7 +22,7 @@ import type { Alarms } from './alarms.js'
 import { failureOf } from '../define/failure-of.js'
 import { type ChildDone, notUndoneBy } from './child-run.js'
 import { useOf } from './run-resources.js'
-import type { Seam } from './seam.js'
+import type { ActivityOutcome, Seam } from './seam.js'
 import { playModel } from './model-body.js'
 import { stepCommand } from './step-body.js'
 import { act, turnView } from './turn-view.js'
@@ -42,6 +42,8 @@ export interface ExecutionPort {
   mayStart(): boolean | Promise<boolean>
   /** Whether its agent may act now, as far as was known when `mayStart` had its answer. */
   isAdmitted(attempt: Attempt): boolean
+  /** What an activity comes to, if a harness knows that. */
+  known(speaker: ActivitySpeaker): Promise<ActivityOutcome> | null
   /** The run's resources, made before its first turn. */
   resources(): Promise<ReadonlyMap<string, unknown>>
   /** A resource as an attempt is given it. */
@@ -120,6 +122,7 @@ export class Execution {
         later: this.#port.later,
         submit: (command) => this.#port.submit(this.attempt, command),
         mayStart: () => this.#port.mayStart(),
+        known: (speaker) => this.#port.known(speaker),
         context: (idempotencyKey, number, signal) => this.#context(idempotencyKey, number, signal),
         onSleeping: (sleeping) => (sleeping ? this.#stopTimer() : this.#startTimer()),
         onBroken: (error) => this.#interrupt(error),

@@ -1,5 +1,6 @@
-import type { Command } from '../kernel/command.js'
+import type { ActivitySpeaker, Command } from '../kernel/command.js'
 import type { Event } from '../kernel/event.js'
+import type { Failure } from '../kernel/failure.js'
 import type { Attempt, State } from '../kernel/state.js'
 import type { UndoAttempt } from '../kernel/undo-state.js'
 
@@ -11,6 +12,9 @@ export type Held =
   | { readonly type: 'undo'; readonly run: string; readonly undo: UndoAttempt; readonly branch: string; readonly agent: string }
   /** An execution or a timer has something to say: it is decided when it is let go. */
   | { readonly type: 'command'; readonly run: string; readonly command: Command }
+
+/** What an activity came to. */
+export type ActivityOutcome = { readonly value: unknown } | { readonly error: Failure; readonly retryable: boolean }
 
 /** Who is given a resource: an attempt at a turn, or at an undo. */
 export interface Borrower {
@@ -34,6 +38,8 @@ export interface Seam {
   nonce(run: string): string
   /** A resource, as it is handed to somebody. */
   lend(name: string, value: unknown, to: Borrower): unknown
+  /** What an activity comes to, where that is known: then it is not performed. */
+  activity?(run: string, of: ActivitySpeaker): Promise<ActivityOutcome> | null
   /** Something of a run is durable. */
   committed(run: string, events: readonly Event[], state: State): void
 }

@@ -5,24 +5,12 @@ import { explore } from 'tutti/testing'
 import { describe, expect, test } from 'vitest'
 import { commutingIn } from '../../src/testing/explore/commuting.js'
 import { exhaustive } from '../../src/testing/explore/exhaustive.js'
+import { settingFor } from '../../src/testing/explore/explore.js'
 import { scheduleOf, tokenOf } from '../../src/testing/explore/schedule.js'
 import { Search } from '../../src/testing/explore/search.js'
 import type { Setting } from '../../src/testing/explore/setting.js'
 
-const settingOf = (definition: () => Definition<any>): Setting => ({
-  definition: definition as () => Definition,
-  resources: () => [],
-  input: undefined,
-  models: undefined,
-  answers: () => true,
-  steering: [],
-  faults: [],
-  seed: 'test',
-  appends: false,
-  invariants: true,
-  stepsMax: 1_000,
-  patienceMs: 1_000,
-})
+const settingOf = (definition: () => Definition<any>): Setting => settingFor(definition, { answers: () => true })
 
 const hub = (join: any, calls: readonly string[]) => ({
   act: {

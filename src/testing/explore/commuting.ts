@@ -31,9 +31,8 @@ export function commutingIn({ state, at, code }: Situation): Commutes {
   }
 }
 
-/** Time, acknowledgements, people and other runs may change anything. */
-const isOutside = ({ kind, run }: Option[number]): boolean =>
-  run !== runId || kind === 'clock' || kind === 'append' || kind === 'steering' || kind === 'person'
+/** Time, acknowledgements, steering and other runs may change anything. */
+const isOutside = ({ kind, run }: Option[number]): boolean => run !== runId || kind === 'clock' || kind === 'append' || kind === 'steering'
 
 function commandOf(option: Option): Command | null {
   const [only] = option
@@ -42,21 +41,24 @@ function commandOf(option: Option): Command | null {
 
 function stopsSomebody(state: State, command: Command, at: number, code: Code | null): boolean {
   const decision = decide(state, command, at, code)
-  return 'refusal' in decision || decision.state.aborting.size > state.aborting.size || decision.state.turns.size < state.turns.size - 1
+  if ('refusal' in decision) return false
+  return decision.state.aborting.size > state.aborting.size || decision.state.turns.size < state.turns.size - 1
 }
 
 function sameEvents(state: State, a: Command, b: Command, at: number, code: Code | null): boolean {
   const one = bothOf(state, a, b, at, code)
   const other = bothOf(state, b, a, at, code)
-  return one !== null && one === other
+  return one === other
 }
 
-function bothOf(state: State, first: Command, second: Command, at: number, code: Code | null): string | null {
+/** A command that is refused changes nothing; that it was refused is part of what happened. */
+function bothOf(state: State, first: Command, second: Command, at: number, code: Code | null): string {
   const one = decide(state, first, at, code)
-  if ('refusal' in one) return null
-  const two = decide(one.state, second, at, code)
-  if ('refusal' in two) return null
-  return [...one.events, ...two.events].map(timeless).sort().join('\n')
+  const two = decide('refusal' in one ? state : one.state, second, at, code)
+  const lines = [one, two].flatMap((made, index) =>
+    'refusal' in made ? [`${(index === 0 ? first : second).type} ${made.refusal.code}`] : made.events.map(timeless),
+  )
+  return lines.sort().join('\n')
 }
 
 const timeless = (event: Event): string => JSON.stringify({ ...event, seq: 0, at: 0 })

@@ -8,6 +8,7 @@ import type { Ask } from '../../inspect/ask.js'
 import type { ModelFactory } from '../../models/model-factory.js'
 import type { Allowance, Exploration } from './exploration.js'
 import { following } from './following.js'
+import type { Recorded } from './recorded.js'
 import { runResult } from './run-result.js'
 import { scheduleOf } from './schedule.js'
 import { Search } from './search.js'
@@ -37,6 +38,8 @@ export interface ExploreOptions<I, O> {
   steering?: readonly Steering[]
   /** Whether the store's acknowledgements are events of their own, so that commits overlap with everything else. */
   appends?: boolean
+  /** Whether the kernel's invariants are checked after every event; they are unless this says no. */
+  invariants?: boolean
   /** Plays this schedule alone. */
   replay?: string
 }
@@ -52,11 +55,20 @@ export async function explore<I, O>(
   definition: Definition<I, O> | (() => Maybe<Definition<I, O>>),
   options: ExploreOptions<I, O> = {},
 ): Promise<Exploration<O>> {
+  return exploreWith(definition, options, null)
+}
+
+/** The same, where activities and answers may be known. */
+export async function exploreWith<I, O>(
+  definition: Definition<I, O> | (() => Maybe<Definition<I, O>>),
+  options: ExploreOptions<I, O>,
+  recorded: Recorded | null,
+): Promise<Exploration<O>> {
   const { schedules = defaultSchedules, strategy = 'auto', bags = [], observe } = options
   const budget = schedules === 'all' ? schedulesMax : schedules
   if (!(budget >= 1)) throw new TuttiError('INVALID_INPUT', `schedules is a number from 1 on, or 'all'; not ${String(schedules)}`)
   const seed = String(options.seed ?? 1)
-  const setting = settingOf(definition, options, seed)
+  const setting = { ...settingFor(definition, options), recorded }
   const observing = {
     bags: new Set(bags),
     observe: observe === undefined ? undefined : (report: Parameters<typeof runResult>[0]) => observe(runResult(report)),
@@ -73,11 +85,8 @@ export async function explore<I, O>(
 
 const onlyOne = { exhaustive: false, bounds: [], left: ['every other schedule: only one was asked for'] } as const
 
-function settingOf<I, O>(
-  definition: Definition<I, O> | (() => Maybe<Definition<I, O>>),
-  options: ExploreOptions<I, O>,
-  seed: string,
-): Setting {
+/** What is the same in all schedules of a race check. */
+export function settingFor<I, O>(definition: Definition<I, O> | (() => Maybe<Definition<I, O>>), options: ExploreOptions<I, O>): Setting {
   const { resources = [] } = options
   if (typeof definition !== 'function' && !isDefinition(definition))
     throw new TypeError('explore takes a definition, or a function that makes one')
@@ -89,10 +98,11 @@ function settingOf<I, O>(
     answers: options.answers,
     steering: options.steering ?? [],
     faults: options.faults ?? [],
-    seed: `seed-${seed}`,
+    seed: `seed-${options.seed ?? 1}`,
     appends: options.appends ?? false,
-    invariants: true,
+    invariants: options.invariants ?? true,
     stepsMax,
     patienceMs,
+    recorded: null,
   }
 }

@@ -5,7 +5,7 @@ import type { Happening } from './happening.js'
 import { runId } from './setting.js'
 
 /** What an engine holds, as something that can happen. */
-export function heldOf(what: Held, born: number, go: (instead?: Command) => void): Happening {
+export function heldOf(what: Held, born: number, go: (instead?: Command) => void, isModel: (agent: string) => boolean): Happening {
   const { run } = what
   const prefix = run === runId ? '' : `${run} `
   if (what.type === 'start') {
@@ -36,7 +36,9 @@ export function heldOf(what: Held, born: number, go: (instead?: Command) => void
   const id = `${command.type} ${prefix}${speaker === null ? told.of : attemptId(speaker.branch, speaker.turn, speaker.attempt)}${'key' in command ? ` ${command.key}` : ''}`
   const lane = 'of' in command ? `${run} undo ${command.of}` : `${run} ${speaker?.branch ?? branchOfTimer(told.of)}`
   const label = speaker === null ? told.label : `${speaker.agent} on ${speaker.branch} ${told.label}`
-  return { id, lane, kind: told.kind, agent: speaker?.agent ?? null, label, born, runsCode: told.runsCode, run, command, go }
+  const agent = speaker?.agent ?? null
+  const runsCode = told.runsCode && !(told.kind === 'activity' && agent !== null && run === runId && isModel(agent))
+  return { id, lane, kind: told.kind, agent, label, born, runsCode, run, command, go }
 }
 
 /** A timer's id begins with what it belongs to. */

@@ -62,7 +62,7 @@ export function outcomeOf(played: Played, setting: Setting, observing: Observing
     choices: JSON.stringify([choices, closingOf(journal), faultsOf(played, setting)]),
     status: report.error === undefined ? report.status : `${report.status} ${report.error.code}`,
     told: canonical(JSON.stringify([{ ...told, ...(told.output !== undefined && { output }) }, observed ?? null])),
-    shown: canonical(shownOf(journal, counts)),
+    shown: canonical(shownOf(played, counts)),
     effects: played.crashes > 0 ? null : effectsOf(played.effects, counts, observing.bags),
     events: journal.map(({ type, ...event }) => `${type} ${'branch' in event ? event.branch : ''}`).join('\n'),
     report,
@@ -92,8 +92,8 @@ function faultsOf({ taken }: Played, { faults }: Setting): string[] {
   return played.sort()
 }
 
-function shownOf(journal: readonly Event[], counts: (branch: string, agent: string) => boolean): string {
-  const lines: string[] = []
+function shownOf({ journal, prompts }: Played, counts: (branch: string, agent: string) => boolean): string {
+  const lines = prompts.flatMap(({ branch, agent, line }) => (counts(branch, agent) ? [line] : []))
   for (const event of journal)
     if (event.type === 'turn.started' && counts(event.branch, event.agent))
       lines.push(JSON.stringify([event.branch, event.turn, event.agent, event.message]))

@@ -1,9 +1,11 @@
 import type { Definition } from '../../define/definition.js'
+import type { Provided } from '../../define/resource.js'
 import { TuttiError } from '../../define/tutti-error.js'
 import { Engine } from '../../engine/engine.js'
 import type { Seam } from '../../engine/seam.js'
 import type { Store, Verdict } from '../../engine/store.js'
 import type { LogEntry } from '../../engine/tutti.js'
+import type { ModelFactory } from '../../models/model-factory.js'
 import type { Setting } from './setting.js'
 import type { VirtualTime } from './virtual-time.js'
 
@@ -15,6 +17,9 @@ export interface ProcessPort {
   readonly store: Store
   readonly time: VirtualTime
   readonly seam: Seam
+  readonly models: ModelFactory
+  /** What is outside outlives a crash. */
+  readonly resources: readonly Provided[]
   /** Whose doing it is, what happens now. */
   lane(): string
   /** Takes the fault that is meant for this commit. */
@@ -50,8 +55,8 @@ export class Process {
       graceMs: 5_000,
       concurrency: Number.POSITIVE_INFINITY,
       definitions: [definition],
-      resources: setting.resources(),
-      models: setting.models,
+      resources: port.resources,
+      models: port.models,
       invariants: setting.invariants,
       onLog: (entry) => port.onLog(entry),
       seam: {
@@ -59,6 +64,7 @@ export class Process {
         later: (task) => (this.alive ? seam.later(task) : undefined),
         nonce: (run) => seam.nonce(run),
         lend: (name, value, to) => seam.lend(name, value, to),
+        activity: (run, of) => (this.alive ? (seam.activity?.(run, of) ?? null) : new Promise(() => {})),
         committed: (run, events, state) => (this.alive ? seam.committed(run, events, state) : undefined),
       },
     })

@@ -84,6 +84,10 @@ export class Scheduler {
     this.#ready.push(happening)
   }
 
+  has(id: string): boolean {
+    return this.#ready.some((happening) => happening.id === id) || this.#late.some((happening) => happening.id === id)
+  }
+
   /** What can't happen any more is taken out. */
   drop(is: (happening: Happening) => boolean): void {
     const isNot = (happening: Happening): boolean => !is(happening)

@@ -35,6 +35,8 @@ export interface Counted {
   count: number
 }
 
+/** Nobody looks at a run that was not followed to its end. */
+const unobserved: Observing = { bags: new Set(), observe: undefined }
 /** Every so many schedules one is played a second time. */
 const repeatEvery = 64
 /** So many schedules with another order of the same events are told of. */
@@ -65,6 +67,8 @@ export class Search {
   crashes = 0
   longest = 0
   readonly orders: Set<string> = new Set()
+  /** Where schedules left what was recorded, and how many did. */
+  readonly left: Map<string, number> = new Map()
   /** The schedules that were played, as far as they are kept. */
   readonly explored: Schedule[] = []
 
@@ -102,7 +106,7 @@ export class Search {
     const played = await play(this.setting, choose)
     this.#lastPlayed = played
     if (played.givenUp) return null
-    return { played, outcome: outcomeOf(played, this.setting, this.#observing) }
+    return { played, outcome: outcomeOf(played, this.setting, played.left === null ? this.#observing : unobserved) }
   }
 
   #keep(seen: Seen): void {
@@ -113,9 +117,13 @@ export class Search {
     for (const agent of played.away) this.away.add(agent)
     for (const { invariant, explain } of played.broken)
       if (this.violations.length < foundMax) this.violations.push({ invariant, schedule: played.schedule, explain })
+    if (played.left !== null) {
+      this.left.set(played.left, (this.left.get(played.left) ?? 0) + 1)
+      return
+    }
     if (this.orders.size < foundMax) this.orders.add(outcome.events)
     if (this.explored.length < exploredMax && played.crashes === 0) this.explored.push(played.schedule)
-    const digest = digestOf(outcome)
+    const digest = digestOf(this.#comparable(outcome))
     const known = this.#outcomes.get(digest)
     if (known !== undefined) {
       known.count++
@@ -123,6 +131,12 @@ export class Search {
     }
     this.#outcomes.set(digest, { first: seen, digest, count: 1 })
     this.#compare(seen)
+  }
+
+  /** After a crash effects are not compared: if all else is the same, so is the outcome. */
+  #comparable(outcome: Outcome): Outcome {
+    const first = outcome.effects === null ? this.#byChoices.get(outcome.choices) : undefined
+    return first === undefined || matters(differenceOf(first.outcome, outcome)) ? outcome : first.outcome
   }
 
   #compare(seen: Seen): void {

@@ -2,6 +2,7 @@ import type { Definition } from '../../define/definition.js'
 import type { Maybe } from '../../define/maybe.js'
 import type { Provided } from '../../define/resource.js'
 import type { ModelFactory } from '../../models/model-factory.js'
+import type { Recorded } from './recorded.js'
 import type { Ask } from '../../inspect/ask.js'
 
 /** Something that may go wrong; without 'timeout', virtual time moves only when nothing else can. */
@@ -31,6 +32,8 @@ export interface Setting {
   readonly stepsMax: number
   /** For how long something that is not the scheduler's is waited for. */
   readonly patienceMs: number
+  /** The run that is played in other orders, if it is one. */
+  readonly recorded: Recorded | null
 }
 
 /** The faults that may happen to one thing that is let go, by number: what a schedule says. */

@@ -1,17 +1,21 @@
 import type { Definition, Internals } from '../../define/definition.js'
 import { internalsOf } from '../../define/definition.js'
+import type { Provided } from '../../define/resource.js'
 import { TuttiError } from '../../define/tutti-error.js'
 import { runHandle } from '../../engine/run-handle.js'
 import { askView } from '../../engine/run-view.js'
-import type { Borrower, Held, Seam } from '../../engine/seam.js'
+import type { ActivityOutcome, Borrower, Held, Seam } from '../../engine/seam.js'
 import { startRun } from '../../engine/start.js'
 import type { Store } from '../../engine/store.js'
 import type { LogEntry } from '../../engine/tutti.js'
-import type { Command } from '../../kernel/command.js'
+import type { ActivitySpeaker, Command } from '../../kernel/command.js'
 import type { Event } from '../../kernel/event.js'
 import { attemptId } from '../../kernel/ids.js'
 import type { State } from '../../kernel/state.js'
 import { isOver, newState } from '../../kernel/state.js'
+import type { LanguageModel } from '../../define/language-model.js'
+import type { ModelFactory } from '../../models/model-factory.js'
+import { simModel } from '../../models/sim.js'
 import { memoryStore } from '../../stores/memory.js'
 import type { Effect } from './effects.js'
 import { Effects } from './effects.js'
@@ -25,10 +29,12 @@ import { Scheduler } from './scheduler.js'
 import type { Setting } from './setting.js'
 import { faultOf, runId } from './setting.js'
 import { VirtualTime } from './virtual-time.js'
+import type { Prompt } from './watched-model.js'
+import { watchedModel } from './watched-model.js'
 
 /** What went wrong in one schedule, whatever the others do. */
 export interface Broken {
-  readonly invariant: 'ghost' | 'deadlock' | 'invariant' | 'endless'
+  readonly invariant: 'ghost' | 'deadlock' | 'invariant' | 'endless' | 'prompt'
   readonly explain: string
 }
 
@@ -48,15 +54,20 @@ export interface Played {
   readonly state: State
   readonly definition: Definition
   readonly effects: readonly Effect[]
+  readonly prompts: readonly Prompt[]
   readonly broken: readonly Broken[]
   /** Who waited for something that is not the scheduler's. */
   readonly away: readonly string[]
   /** Whether the chooser gave it up. */
   readonly givenUp: boolean
   readonly crashes: number
+  /** Where it left what was recorded, and was not followed further. */
+  readonly left: string | null
 }
 
 const startAt = 1_000
+/** For so long something is waited for that nothing seems to bring. */
+const idleMs = 20
 
 interface Body {
   readonly agent: string
@@ -89,9 +100,13 @@ class Stage {
   readonly #store: Store = memoryStore()
   readonly #time = new VirtualTime(startAt)
   readonly #effects = new Effects()
+  /** What this process waited for before it began. */
+  readonly #active = activeNow()
+  readonly #resources: readonly Provided[]
   readonly #bodies = new Map<string, Body>()
   readonly #states = new Map<string, State>()
   readonly #journal: Event[] = []
+  readonly #prompts: Prompt[] = []
   readonly #taken: Taken[] = []
   readonly #broken: Broken[] = []
   readonly #away = new Set<string>()
@@ -102,12 +117,15 @@ class Stage {
   #fault: AtCommit | null = null
   #reviving: Promise<void> | null = null
   #crashes = 0
+  #left: string | null = null
   #steered = 0
   #error: unknown = null
   #starting = true
+  #unacknowledged = 0
 
   constructor(setting: Setting, choose: Chooser) {
     this.#setting = setting
+    this.#resources = setting.resources()
     const options = { timeouts: setting.faults.includes('timeout'), stepsMax: setting.stepsMax }
     this.#scheduler = new Scheduler(
       {
@@ -138,10 +156,12 @@ class Stage {
     )
     await this.#scheduler.play()
     if (this.#error !== null) throw this.#error
-    return this.#played(definition)
+    // What was committed right before a crash was told to nobody: the store has it.
+    const journal = this.#crashes === 0 ? this.#journal : ((await this.#process?.engine.journal(runId)) ?? [])
+    return this.#played(definition, journal)
   }
 
-  #played(definition: Definition): Played {
+  #played(definition: Definition, journal: readonly Event[]): Played {
     if (this.#scheduler.end === 'endless')
       this.#broken.push({ invariant: 'endless', explain: `the run is not over after ${this.#setting.stepsMax} steps` })
     for (const { agent, branch, late, call, resource } of this.#effects.log)
@@ -149,14 +169,16 @@ class Stage {
     return {
       schedule: this.#scheduler.deviations,
       taken: this.#taken,
-      journal: this.#journal,
+      journal,
       state: this.#state,
       definition,
       effects: this.#effects.log,
+      prompts: this.#prompts,
       broken: this.#broken,
       away: [...this.#away],
       givenUp: this.#scheduler.end === 'given-up',
       crashes: this.#crashes,
+      left: this.#left,
     }
   }
 
@@ -173,12 +195,15 @@ class Stage {
       nonce: (run) => `${this.#setting.seed}${run === runId ? '' : run}`,
       lend: (name, value, to) => this.#lend(name, value, to),
       committed: (run, events, state) => this.#committed(run, events, state),
+      activity: (run, of) => this.#known(run, of),
     }
     return {
       setting: this.#setting,
       store: this.#store,
       time: this.#time,
       seam,
+      resources: this.#resources,
+      models: (ref) => this.#model(ref),
       lane: () => this.#lane,
       atCommit: () => {
         const fault = this.#fault
@@ -198,6 +223,7 @@ class Stage {
     this.#time.clear()
     this.#bodies.clear()
     this.#fault = null
+    this.#unacknowledged = 0
     this.#reviving = this.#revive().catch((error: unknown) => {
       this.#error = error
     })
@@ -206,6 +232,9 @@ class Stage {
   async #revive(): Promise<void> {
     const definition = await this.#setting.definition()
     this.#process = await Process.begin(this.#port(), definition)
+    // It may have ended with the last thing that was recorded: then nobody claims it any more.
+    const entry = await this.#process.engine.entry(runId)
+    if (entry !== null) this.#states.set(runId, entry.state)
     this.#reviving = null
   }
 
@@ -213,12 +242,24 @@ class Stage {
     if (level === 'error' && message.startsWith('the run is stopped')) this.#broken.push({ invariant: 'invariant', explain: message })
   }
 
+  /** Nobody is asked but those that were given: by default every model is simulated, whatever the agents name. */
+  #model(ref: Parameters<ModelFactory>[0]): LanguageModel {
+    const model = this.#setting.models?.(ref) ?? simModel(ref.agent)
+    return watchedModel(model, ref.agent, (prompt) => this.#prompts.push(prompt))
+  }
+
   // ── what waits ─────────────────────────────────────────────────────────────────────────────────────────
 
   #hold(what: Held, go: (instead?: Command) => void): void {
-    const happening = heldOf(what, this.#scheduler.step, go)
+    const happening = heldOf(what, this.#scheduler.step, go, (agent) => this.#isModel(agent))
     if (what.type === 'command') this.#note(what.run, what.command)
     this.#scheduler.add(happening)
+  }
+
+  /** A model with no tools: between its calls, nothing runs but the engine. */
+  #isModel(agent: string): boolean {
+    const code = this.#internals?.kind === 'topology' ? this.#internals.agents[agent] : undefined
+    return code !== undefined && code.act === null && code.options.tools === undefined
   }
 
   /** What a body has to say shows how far it is. */
@@ -250,29 +291,59 @@ class Stage {
 
   #committed(run: string, events: readonly Event[], state: State): void {
     this.#states.set(run, state)
-    if (run === runId) for (const event of events) this.#journal.push(event)
-    for (const event of events) if (event.type === 'ask.opened') this.#asked(run, state, event.ask.id)
+    if (run === runId)
+      for (const event of events) {
+        this.#journal.push(event)
+        this.#compared(event)
+      }
+    for (const event of events) {
+      if (event.type === 'ask.opened') this.#asked(run, state, event.ask.id)
+      if (event.type === 'run.claimed') for (const ask of state.asks.keys()) this.#asked(run, state, ask)
+    }
     for (const attempt of state.aborting.values()) {
       const body = this.#bodies.get(keyOf(run, attempt))
       if (body !== undefined) body.stopped = true
     }
   }
 
+  /** What the record has of an activity; without one the path ends here, unless it may go on by itself. */
+  #known(run: string, of: ActivitySpeaker): Promise<ActivityOutcome> | null {
+    const { recorded } = this.#setting
+    if (recorded === null) return null
+    const known = run === runId ? recorded.activity(of) : null
+    if (known !== null) return Promise.resolve(known)
+    if (recorded.beyond === 'perform') return null
+    this.#left ??= `${of.agent} on ${of.branch} calls '${of.name}', which was not recorded`
+    return new Promise(() => {})
+  }
+
+  /** A turn that is shown something else than in the record, for the same choices, is a finding; for others it is another story. */
+  #compared(event: Event): void {
+    const { recorded } = this.#setting
+    if (recorded === null || event.type !== 'turn.started' || !recorded.differs(event)) return
+    const what = `${event.agent} on ${event.branch} is shown something else than in the recorded run`
+    if (recorded.chose(this.#journal)) {
+      if (recorded.beyond === 'stop') this.#left ??= `after another choice, ${what}`
+      return
+    }
+    this.#broken.push({ invariant: 'prompt', explain: `${what}: ${JSON.stringify(event.message).slice(0, 300)}` })
+    if (recorded.beyond === 'stop') this.#left ??= what
+  }
+
   #asked(run: string, state: State, askId: string): void {
-    const { answers } = this.#setting
+    const { recorded } = this.#setting
+    const answers = recorded === null ? this.#setting.answers : () => recorded.answer(askId)
     const open = state.asks.get(askId)
     if (answers === undefined || open === undefined) return
+    const id = `answer ${prefixOf(run)}${askId}`
+    if (this.#scheduler.has(id)) return
     const ask = askView(state, open)
     const value = answers(ask)
     if (value === undefined) return
     this.#scheduler.add({
-      ...outside(
-        'person',
-        `answer ${run === runId ? '' : run}${askId}`,
-        `a person answers ${ask.agent} on ${ask.branch}`,
-        this.#scheduler.step,
-      ),
+      ...outside('person', id, `a person answers ${ask.agent} on ${ask.branch}`, this.#scheduler.step),
       run,
+      command: { type: 'ask.answer', askId, value },
       go: () => this.#order(run, (handle) => handle.answer(askId, value)),
     })
   }
@@ -296,15 +367,22 @@ class Stage {
     const definition = this.#definition
     if (engine === undefined || definition === null) return
     order(runHandle(engine, run, definition.name, {})).catch((error: unknown) => {
+      // Whoever is told that it may not have been recorded asks again.
+      if (TuttiError.is(error, 'STORE_UNAVAILABLE')) return this.#order(run, order)
       const late = ['RUN_ENDED', 'ASK_ALREADY_ANSWERED', 'ASK_NOT_FOUND', 'RUN_NOT_PAUSED']
       if (!(TuttiError.is(error) && late.includes(error.code))) this.#error = error
     })
   }
 
   #applied(acknowledge: () => void): void {
+    if (this.#starting) return acknowledge()
+    this.#unacknowledged++
     this.#scheduler.add({
       ...outside('append', `append ${this.#journal.length}`, 'the store acknowledges', this.#scheduler.step),
-      go: acknowledge,
+      go: () => {
+        this.#unacknowledged--
+        acknowledge()
+      },
     })
   }
 
@@ -347,7 +425,7 @@ class Stage {
   // ── where it stands ────────────────────────────────────────────────────────────────────────────────────
 
   #standing(): 'rest' | 'away' | 'over' {
-    if (this.#error !== null) return 'over'
+    if (this.#error !== null || this.#left !== null) return 'over'
     if (this.#starting || this.#reviving !== null) return 'away'
     // Nothing was committed where the process was to die: it dies here.
     if (this.#fault !== null && this.#fault !== 'lost-ack') {
@@ -358,14 +436,20 @@ class Stage {
     for (const body of this.#bodies.values()) {
       if (!this.#isAway(body)) continue
       this.#away.add(body.agent)
-      if (this.#scheduler.waitedMs < this.#setting.patienceMs) return 'away'
+      if (this.#scheduler.waitedMs < this.#patienceMs) return 'away'
       body.lost = true
     }
     return isOver(this.#state) ? 'over' : 'rest'
   }
 
+  /** Where nothing has begun that could still come, there is little to wait for. */
+  get #patienceMs(): number {
+    const { patienceMs } = this.#setting
+    return this.#scheduler.waitedMs < idleMs || moreThan(this.#active, activeNow()) ? patienceMs : idleMs
+  }
+
   #isAway(body: Body): boolean {
-    if (body.held > 0 || body.lost || this.#time.holds(body.lane)) return false
+    if (body.held > 0 || body.lost || this.#unacknowledged > 0 || this.#time.holds(body.lane)) return false
     const state = this.#states.get(body.run)
     // A step that runs a definition, and an undo of one, wait for a run of their own.
     for (const [run, other] of this.#states) if (run.startsWith(`${body.run}:`) && !isOver(other)) return false
@@ -377,6 +461,10 @@ class Stage {
     const state = this.#state
     if (isOver(state)) return
     const [ask] = state.asks.values()
+    if (ask !== undefined && this.#setting.recorded !== null) {
+      this.#left ??= `${ask.agent} asks, and nobody had answered`
+      return
+    }
     if (ask !== undefined) {
       this.#error = new TuttiError('INVALID_INPUT', `${ask.agent} asks a person, and there is nobody to answer`, {
         hint: 'give explore({ answers: (ask) => … })',
@@ -390,6 +478,17 @@ class Stage {
         : 'it is paused, and nobody resumes it'
     this.#broken.push({ invariant: 'deadlock', explain: `the run is not over: ${why}` })
   }
+}
+
+/** What keeps this process busy, by kind and number: timers, sockets, files. */
+function activeNow(): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const kind of process.getActiveResourcesInfo()) if (kind !== 'Immediate') counts.set(kind, (counts.get(kind) ?? 0) + 1)
+  return counts
+}
+
+function moreThan(before: ReadonlyMap<string, number>, now: ReadonlyMap<string, number>): boolean {
+  return [...now].some(([kind, count]) => count > (before.get(kind) ?? 0))
 }
 
 const prefixOf = (run: string): string => (run === runId ? '' : `${run} `)

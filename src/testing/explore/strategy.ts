@@ -71,9 +71,10 @@ async function everyOrder(search: Search, until: number): Promise<Done> {
 
 /** A bug that one deviation shows is found first; then every order, if that fits half of the budget; else what finds most in the rest. */
 async function automatic(search: Search, seed: string, all: boolean): Promise<Done> {
+  if (all) return everyOrder(search, shareOf(search, 1))
   const singles = await deviating(search, [], 1, shareOf(search, 0.25))
-  const tried = await everyOrder(search, shareOf(search, all ? 1 : 0.6))
-  if (tried.exhaustive || all) return tried
+  const tried = await everyOrder(search, shareOf(search, 0.6))
+  if (tried.exhaustive) return tried
   await deviating(search, [], 2, shareOf(search, 0.7))
   const two = await walkByPriority(search, seed, 2, shareOf(search, 0.8))
   const three = await walkByPriority(search, seed, 3, shareOf(search, 0.9))

@@ -15,6 +15,8 @@ export interface Swap {
 
 /** Finds what must change places: goes from one order to the other by changing neighbours, and halves the way to where it flips. */
 export async function swapOf(search: Search, { a, b }: Divergence): Promise<Swap | null> {
+  // Where something went wrong, that is the reason.
+  if (b.played.taken.some(({ fault }) => fault !== null)) return null
   const one = singlesOf(a)
   const other = singlesOf(b)
   const swaps = swapsBetween(

@@ -32,7 +32,7 @@ export async function exploration<O>(search: Search, about: About): Promise<Expl
   const independent = divergence === null && violations.length === 0
   const choices = choicesOf(search.outcomes)
   const away = [...search.away].sort()
-  const exhaustive = about.done.exhaustive && independent && away.length === 0
+  const exhaustive = about.done.exhaustive && independent && away.length === 0 && search.left.size === 0
   const data: ExplorationData = {
     definition: about.name,
     independent,
@@ -55,7 +55,7 @@ export async function exploration<O>(search: Search, about: About): Promise<Expl
     allowed: about.allow.map(({ of }) => of),
     bounds: about.done.bounds,
     notExplored: notExplored(search, about.done, independent, away),
-    notes: notesOf(away),
+    notes: notesOf(away, search.crashes),
   }
   return result<O>(search, data)
 }
@@ -116,13 +116,16 @@ function notExplored(search: Search, done: Done, independent: boolean, away: rea
     ...(independent ? done.left : ['what comes after the first finding: the search stopped there']),
     ...(search.setting.faults.includes('timeout') ? [] : ["timeouts while something else can happen: add the fault 'timeout'"]),
     ...(search.setting.faults.includes('crash') ? [] : ["crashes: add the fault 'crash'"]),
+    ...[...search.left].map(([where, count]) => `what follows in ${count} schedules that left the record: ${where}`),
     ...(away.length > 0 ? [`what ${away.join(', ')} waited for outside of the run: its timing was left to chance`] : []),
   ]
 }
 
-function notesOf(away: readonly string[]): string[] {
-  if (away.length === 0) return []
+function notesOf(away: readonly string[], crashes: number): string[] {
+  const survived = crashes === 0 ? [] : [`${crashes} crashes were played, each followed by a recovery on the same store`]
+  if (away.length === 0) return survived
   return [
+    ...survived,
     `${away.join(', ')} waited for something that goes around the scheduler (a timer, a file, a socket): use turn.sleep, or give it as a resource of the test`,
   ]
 }

@@ -1,0 +1,71 @@
+import type { ActivityOutcome } from '../../engine/seam.js'
+import type { ActivitySpeaker } from '../../kernel/command.js'
+import type { Event } from '../../kernel/event.js'
+
+/** What the journal of a run has to give back when it is played in other orders. */
+export interface Recorded {
+  /** What happens where an order leaves the record: the path stops there, or goes on and performs what it needs. */
+  readonly beyond: 'stop' | 'perform'
+  activity(of: ActivitySpeaker): ActivityOutcome | null
+  answer(askId: string): unknown
+  /** Whether a turn was shown something else in the record; false also if it has no such turn. */
+  differs(event: Event): boolean
+  /** Whether an order has made another choice than the record. */
+  chose(journal: readonly Event[]): boolean
+}
+
+/** Reads a journal. */
+export function recordedIn(journal: readonly Event[], beyond: 'stop' | 'perform'): Recorded {
+  const activities = new Map<string, ActivityOutcome>()
+  const answers = new Map<string, unknown>()
+  const messages = new Map<string, string>()
+  const choices = new Map<string, string>()
+  for (const event of journal) {
+    if (event.type === 'activity.completed') for (const key of keysOf(event)) activities.set(key, { value: event.value })
+    if (event.type === 'activity.failed') for (const key of keysOf(event)) activities.set(key, { error: event.error, retryable: false })
+    if (event.type === 'ask.answered') answers.set(event.askId, event.value)
+    if (event.type === 'turn.started') messages.set(turnOf(event), JSON.stringify(event.message))
+    const choice = choiceOf(event)
+    if (choice !== null) choices.set(choice.at, choice.how)
+  }
+  return {
+    beyond,
+    activity: (of) => keysOf(of).flatMap((key) => activities.get(key) ?? [])[0] ?? null,
+    answer: (askId) => answers.get(askId),
+    differs: (event) => {
+      if (event.type !== 'turn.started') return false
+      const known = messages.get(turnOf(event))
+      return known !== undefined && known !== JSON.stringify(event.message)
+    },
+    chose: (played) =>
+      played.some((event) => {
+        const choice = choiceOf(event)
+        return choice !== null && choices.get(choice.at) !== choice.how
+      }),
+  }
+}
+
+/** An attempt of its own first, then any attempt of its turn: what was done once is not done again. */
+function keysOf({ branch, turn, attempt, key }: Pick<ActivitySpeaker, 'branch' | 'turn' | 'attempt' | 'key'>): string[] {
+  return [`${branch}/${turn}/${attempt} ${key}`, `${branch}/${turn} ${key}`]
+}
+
+const turnOf = ({ branch, turn, attempt }: { readonly branch: string; readonly turn: number; readonly attempt: number }): string =>
+  `${branch}/${turn}/${attempt}`
+
+function choiceOf(event: Event): { readonly at: string; readonly how: string } | null {
+  switch (event.type) {
+    case 'barrier.fired':
+      return event.decidedBy === undefined ? null : { at: event.barrier, how: JSON.stringify([event.decidedBy, event.byTimeout]) }
+    case 'gate.opened':
+      return event.decidedBy === undefined ? null : { at: event.branch, how: JSON.stringify(event.decidedBy) }
+    case 'ask.expired':
+      return { at: event.askId, how: 'expired' }
+    case 'turn.failed':
+      return event.timedOut === true ? { at: turnOf(event), how: 'timed out' } : null
+    case 'run.closing':
+      return { at: 'run', how: event.cause }
+    default:
+      return null
+  }
+}

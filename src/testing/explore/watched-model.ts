@@ -1,0 +1,32 @@
+import { createHash } from 'node:crypto'
+import type { LanguageModel } from '../../define/language-model.js'
+import { placeOf } from '../../models/call-place.js'
+
+/** What a model was shown, and where: prompts are told by their hash. */
+export interface Prompt {
+  readonly branch: string
+  readonly agent: string
+  readonly line: string
+}
+
+/** A model that does what it did, and tells what it is shown. */
+export function watchedModel(model: LanguageModel, agent: string, show: (prompt: Prompt) => void): LanguageModel {
+  const note = (options: { readonly prompt: unknown }): void => {
+    const { branch = '', turn = 0, call = 0 } = placeOf(options as never) ?? {}
+    const hash = createHash('sha256').update(JSON.stringify(options.prompt)).digest('hex').slice(0, 16)
+    show({ branch, agent, line: `the prompt of ${agent} on ${branch}/${turn}, call ${call}: ${hash}` })
+  }
+  return new Proxy(model, {
+    get: (target, property) => {
+      const found: unknown = Reflect.get(target, property, target)
+      if (typeof found !== 'function') return found
+      return (...args: readonly unknown[]): unknown => {
+        const [options] = args
+        if ((property === 'doGenerate' || property === 'doStream') && isCall(options)) note(options)
+        return Reflect.apply(found as (...args: readonly unknown[]) => unknown, target, args)
+      }
+    },
+  })
+}
+
+const isCall = (value: unknown): value is { readonly prompt: unknown } => typeof value === 'object' && value !== null && 'prompt' in value

@@ -1,0 +1,87 @@
+import { topology } from 'tutti'
+import { type OrderMatchers, explore, matchers } from 'tutti/testing'
+import { describe, expect, test } from 'vitest'
+import * as identity from '../planted/identity.js'
+
+declare module 'vitest' {
+  interface Matchers<T = any> extends OrderMatchers<T> {}
+}
+expect.extend(matchers)
+
+const quiet = () =>
+  topology({
+    name: 'quiet',
+    flows: ['Start -> H -> End', 'H <-> A'],
+    agents: {
+      H: { act: { request: (turn) => turn.fork(['A', 'A']), join: (turn, join) => turn.finish(join.values) } },
+      A: { act: (turn) => turn.reply('a') },
+    },
+  })
+
+describe('the matcher', () => {
+  test('lets an independent workflow pass', async () => {
+    expect(await explore(quiet)).toBeOrderIndependent()
+    expect(await explore(() => identity.planted({ equal: true }))).not.toBeOrderIndependent()
+  })
+
+  test('fails with the whole finding, and refuses what is none', async () => {
+    const found = await explore(() => identity.planted({ equal: true }))
+    expect(() => expect(found).toBeOrderIndependent()).toThrow(/The output depends on the order[\s\S]*It flips when/)
+    expect(() => expect(explore).toBeOrderIndependent()).toThrow(/await it first/)
+  })
+})
+
+/** A name that would be markup, steer a terminal or close an attribute. */
+const hostile = '<script>alert(1)</script>\u001b[31m"&'
+
+const named = () => {
+  let last = ''
+  const act = async (turn: any) => {
+    last = turn.agent
+    await turn.step(hostile, () => null)
+    return turn.reply(last + hostile)
+  }
+  return topology({
+    name: 'named',
+    flows: ['Start -> H -> End', 'H <-> A | B'],
+    agents: {
+      H: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn, join) => turn.finish(join.values) } },
+      A: { act },
+      B: { act },
+    },
+  })
+}
+
+describe('what was found', () => {
+  test('is a picture with both schedules, what must change places in red, and the difference below', async () => {
+    const found = await explore(() => identity.planted({ equal: false }))
+    const svg = found.svg()
+    expect(svg).toMatch(/^<svg xmlns=/)
+    expect(svg).toContain(`schedule ${found.divergence?.a}`)
+    expect(svg).toContain(`schedule ${found.divergence?.b}`)
+    expect(svg.match(/stroke="var\(--tutti-bad\)" stroke-width="1.5"/g)?.length).toBeGreaterThanOrEqual(2)
+    expect(svg).toContain('What differs')
+    expect(found.html()).toMatch(/^<!doctype html>[\s\S]*Content-Security-Policy[\s\S]*What differs/)
+  })
+
+  test('is escaped, whatever agents and steps are called', async () => {
+    const found = await explore(named)
+    expect(found.independent).toBe(false)
+    for (const text of [found.svg(), found.html(), found.junit()]) {
+      expect(text).not.toContain('<script')
+      expect(text).not.toContain('\u001b')
+      expect(text).toContain('&lt;script&gt;')
+    }
+    expect(found.text()).not.toContain('\u001b')
+    expect(found.text({ color: true })).toContain('\u001b[31m')
+  })
+
+  test('is JUnit that says failed or passed, and plain data', async () => {
+    const found = await explore(named)
+    expect(found.junit()).toMatch(/<testsuites tests="1" failures="1">[\s\S]*<failure type="output"/)
+    expect((await explore(quiet)).junit()).toMatch(/failures="0"[\s\S]*<system-out>✓ The same outcome in every order/)
+    const data = found.data()
+    expect(JSON.parse(JSON.stringify(data))).toEqual(data)
+    expect(data).toMatchObject({ independent: false, divergence: { kind: 'output', pictures: [{ lanes: ['r', 'r.0', 'r.1'] }, {}] } })
+  })
+})

@@ -1,0 +1,51 @@
+import { resource, topology } from 'tutti'
+import { playTurn, script } from 'tutti/testing'
+import { expect, test } from 'vitest'
+
+const greeting = resource<string>('greeting')
+
+const desk = topology({
+  name: 'desk',
+  flows: ['Start -> Hub -> End', 'Hub <-> Clerk | Poet'],
+  state: () => ({ seen: 0 }),
+  merge: { seen: 'mine' },
+  agents: {
+    Hub: {
+      act: {
+        request: (turn) => turn.fork(['Clerk', 'Poet']),
+        join: (turn, join) => turn.finish(join.from('Clerk')),
+      },
+    },
+    Clerk: {
+      act: async (turn) => {
+        const { seen } = turn.state
+        const said = await turn.step('greet', () => `${turn.use(greeting)} ${String(turn.request)}`)
+        return turn.reply(said, { state: { seen: seen + 1 } })
+      },
+    },
+    Poet: { instructions: 'Rhyme.' },
+  },
+})
+
+test('one turn of code gives its action, with its steps, its resources and its state', async () => {
+  const action = await playTurn(desk, 'Clerk', { request: 'Ada', state: { seen: 4 }, resources: [greeting.of('hello')] })
+  expect(action).toEqual({ type: 'reply', value: 'hello Ada', state: { seen: 5 } })
+})
+
+test('one turn takes the message that it is given', async () => {
+  const slots = [{ status: 'arrived' as const, to: 'Clerk', by: 'Clerk', value: 'hi' }]
+  const action = await playTurn(desk, 'Hub', { message: { kind: 'join', join: { ok: true, slots, extra: [], values: ['hi'] } as never } })
+  expect(action).toEqual({ type: 'finish', output: ['hi'] })
+})
+
+test('one turn of a model says what its script says', async () => {
+  const models = script<typeof desk>({ Poet: [{ reply: 'roses are red' }] })
+  expect(await playTurn(desk, 'Poet', { request: 'a poem', models })).toMatchObject({ type: 'reply', value: 'roses are red' })
+})
+
+test('a turn that throws tells why', async () => {
+  await expect(playTurn(desk, 'Clerk', { request: 'Ada' })).rejects.toMatchObject({
+    code: 'RUN_FAILED',
+    message: expect.stringContaining('greeting'),
+  })
+})

@@ -1,0 +1,65 @@
+import { open, topology } from 'tutti'
+import { exploreRun } from 'tutti/testing'
+import { expect, test } from 'vitest'
+
+/** Two readers ask something outside of the run, and the hub puts their answers together. */
+function readers(fetch: (agent: string) => string, together: (turn: any, values: readonly unknown[]) => unknown) {
+  const act = async (turn: any) => turn.reply(await turn.step('fetch', () => fetch(turn.agent)))
+  return topology({
+    name: 'readers',
+    flows: ['Start -> Hub -> End', 'Hub <-> A | B', 'Hub -> Judge', 'Judge -> End'],
+    agents: {
+      Hub: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn, join) => together(turn, join.values) as never } },
+      A: { act },
+      B: { act },
+      Judge: { act: async (turn) => turn.finish(await turn.step('judge', () => `judged ${JSON.stringify(turn.request)}`)) },
+    },
+  })
+}
+
+test('a recorded run is played in every order, and nothing that it had done is done again', async () => {
+  let fetched = 0
+  const definition = readers(
+    (agent) => `${agent} ${++fetched}`,
+    (turn, values) => turn.invoke('Judge', values),
+  )
+  await using tutti = await open({ store: 'memory:', definitions: [definition] })
+  const run = await tutti.start(definition, { id: 'first' })
+  const result = await run.result()
+  const before = fetched
+  const checked = await exploreRun(tutti, 'first', { schedules: 'all' })
+  expect(checked, checked.text()).toMatchObject({ independent: true, exhaustive: true, distinct: 1 })
+  expect(checked.outcomes[0]?.result).toMatchObject({ status: 'succeeded', output: result.status === 'succeeded' ? result.output : null })
+  expect(fetched).toBe(before)
+})
+
+test('an order in which an agent is shown something else is a finding, and the path stops there', async () => {
+  const noting = () => {
+    const order: string[] = []
+    const act = async (turn: any) => {
+      const value = await turn.step('fetch', () => turn.agent)
+      order.push(value)
+      return turn.reply(value)
+    }
+    return topology({
+      name: 'readers',
+      flows: ['Start -> Hub -> End', 'Hub <-> A | B', 'Hub -> Judge', 'Judge -> End'],
+      agents: {
+        Hub: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn) => turn.invoke('Judge', order) } },
+        A: { act },
+        B: { act },
+        Judge: { act: async (turn) => turn.finish(await turn.step('judge', () => `judged ${JSON.stringify(turn.request)}`)) },
+      },
+    })
+  }
+  await using tutti = await open({ store: 'memory:', definitions: [noting()] })
+  await (await tutti.start('readers', { id: 'first' })).result()
+  const found = await exploreRun(tutti, 'first', { definition: noting })
+  expect(found.violations).toMatchObject([{ invariant: 'prompt' }])
+  expect(found.violations[0]?.explain).toContain('Judge on r is shown something else than in the recorded run')
+})
+
+test('a run that is not there, or whose code is not, is refused', async () => {
+  await using tutti = await open({ store: 'memory:' })
+  await expect(exploreRun(tutti, 'nobody')).rejects.toMatchObject({ code: 'RUN_NOT_FOUND' })
+})
