@@ -1,3 +1,4 @@
+import { simModel } from '../models/sim.js'
 import { explore, type ExploreOptions } from '../testing/explore/explore.js'
 import type { CliCommand } from './cli-command.js'
 import { jsonOption, storeOption } from './cli-command.js'
@@ -36,18 +37,23 @@ export const command: CliCommand = {
       .option('--schedules <n>', "how many orders are played at most, or 'all'")
       .option('--seed <seed>', 'what the orders are drawn from')
       .option('--replay <token>', 'play one order alone, as a check has named it')
-      .option('--from-run <id>', "take the input and people's answers from a recorded run")
+      .option('--from-run <id>', "take the input, people's answers and what models said from a recorded run")
       .option('--html <file>', 'write what was found as a page')
       .option('--junit <file>', 'write what was found for a CI server')
       .option(...storeOption)
       .option(...jsonOption)
-      .addHelpText('after', '\nA file that exports `check` says there what else explore() takes: answers, allow, faults, observe.'),
+      .addHelpText(
+        'after',
+        '\nModels are simulated unless the file exports `models`; a file that exports `check` says there what else explore() takes: answers, allow, faults, observe.',
+      ),
   run: async (terminal, [file], options: Options) => {
     const schedules = schedulesOf(options.schedules)
     const { loaded, recorded } = await subjectOf(file as string | undefined, options)
     keepDataClean()
     // The file's own exports are what they are: explore says what it can't take.
     const given = {
+      // Thousands of orders: nobody wants to pay for them who has not said so.
+      models: ({ agent }: { readonly agent: string }) => simModel(agent),
       ...loaded.given,
       ...loaded.check,
       ...recorded,

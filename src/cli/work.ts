@@ -13,6 +13,7 @@ import { RunTree } from './run-tree.js'
 import { type Following, Session } from './session.js'
 import { openExisting, openOrMake } from './stores.js'
 import type { Terminal } from './terminal.js'
+import { whichModel } from './which-model.js'
 
 /** What a process is asked to do with a run, as plain data: a child process can be given it. */
 export type Work = Cassette & { readonly store?: string } & (
@@ -36,7 +37,10 @@ export async function begin(terminal: Terminal, work: Work): Promise<Begun> {
 }
 
 async function started(terminal: Terminal, work: Extract<Work, { type: 'run' }>): Promise<Begun> {
-  const { loaded, close } = await withCassette(await loadFile({ file: work.file, export: 'default' }), work)
+  const file = await loadFile({ file: work.file, export: 'default' })
+  const { loaded, close } = await withCassette(file, work)
+  const model = work.replay === undefined ? whichModel(file) : null
+  if (model !== null) terminal.note(model)
   const session = await Session.open(terminal, await openOrMake(work.store), loaded, close)
   return orClosed(session, async () => {
     const run = await session.tutti.start(loaded.definition, {

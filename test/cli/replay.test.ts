@@ -63,10 +63,11 @@ test('what models say is recorded with --record and played with --replay; a call
   place.write(
     'modelled.mjs',
     `import { topology } from 'tutti'
-export default topology({ name: 'modelled', flows: ['Start -> Writer -> End'], agents: { Writer: { instructions: 'Write one word.', model: 'sim' } } })`,
+export default topology({ name: 'modelled', flows: ['Start -> Writer -> End'], agents: { Writer: { instructions: 'Write one word.' } } })`,
   )
   const first = await place.tutti('run', 'modelled.mjs', '-i', '"hi"', '--id', 'm', '--record', 'said.jsonl')
   expect(first).toMatchObject({ code: 0, out: expect.stringContaining('[simulated]') })
+  expect(first.err).toMatch(/^model: sim \(none of .* is set; its answers are simulated\)\n/)
   const [played, other, again] = await Promise.all([
     place.tutti('run', 'modelled.mjs', '-i', '"hi"', '--replay', 'said.jsonl'),
     place.tutti('run', 'modelled.mjs', '-i', '"ho"', '--replay', 'said.jsonl', '--store', 'other.db'),
