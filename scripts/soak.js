@@ -26,7 +26,7 @@ function play(what, env, ...args) {
   if (status !== 0) process.exit(status ?? 1)
 }
 
-play('stores, processes and wide graphs', { TUTTI_SOAK: 'on' }, 'test/stores', 'test/durable', 'test/graph/wide.test.ts')
+play('stores, processes and wide graphs', { TUTTI_SOAK: 'on' }, 'test/stores', 'test/durable', 'test/agents', 'test/graph/wide.test.ts')
 for (let round = 0; round === 0 || Date.now() < until; round++) {
   const seed = day * 100 + round
   play('the kernel against the reference', { TUTTI_DIFFERENTIAL: '2000,12', TUTTI_SEED: seed }, 'test/reference/differential.test.ts')

@@ -32,6 +32,7 @@ export class Worker {
   readonly #port: WorkerPort
   readonly #watched = new Map<number, { readonly beat: number; readonly ticks: number }>()
   readonly #stop = new AbortController()
+  #started = false
   #claiming: Promise<void> | null = null
   #wakeUp: () => void = () => {}
   #claimAgain = false
@@ -42,6 +43,7 @@ export class Worker {
   }
 
   start(): void {
+    this.#started = true
     void this.#beat()
     this.claim()
   }
@@ -54,7 +56,7 @@ export class Worker {
 
   /** Takes what is due, now or right after the look that is under way. */
   claim(): void {
-    if (this.#stop.signal.aborted) return
+    if (!this.#started || this.#stop.signal.aborted) return
     if (this.#claiming !== null) {
       this.#claimAgain = true
       return
