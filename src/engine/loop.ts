@@ -328,7 +328,7 @@ export class Loop {
 
 /** What it can be found by, where that has changed. */
 function marked(before: State, state: State, agents: readonly Mark[]): { marks?: readonly Mark[] } {
-  if (before.asks === state.asks) return agents.length === 0 ? {} : { marks: agents }
+  if (before.asks === state.asks && before.status === state.status) return agents.length === 0 ? {} : { marks: agents }
   return { marks: [...marksOf(before, state), ...agents] }
 }
 
