@@ -8,6 +8,10 @@ import { sql } from './sqlite-statements.js'
 const pollMs = 250
 /** How often to look at most: our own commits change the log too, and each look has its price. */
 const restMs = 2
+/** After so many changes of the log that were only our own, nobody listens to it for a while: that costs more than looking. */
+const ownMost = 32
+/** How often to look then, and how long to be quiet before listening again. */
+const busyMs = 10
 
 /**
  * Knows whether anybody else has committed.
@@ -88,11 +92,44 @@ export class Changes {
       this.#announced = this.#foreign
       this.#tell()
     }
-    const soon = rarely(check, restMs)
     const poll = setInterval(check, pollMs).unref()
-    const watcher = watchLog(this.#connection.path, soon.call)
+    const stopListening = this.#listen(check)
     this.#stop = () => {
       clearInterval(poll)
+      stopListening()
+    }
+  }
+
+  /** Checks when the log changes; while this process changes it again and again, every few milliseconds instead. */
+  #listen(check: () => void): () => void {
+    const soon = rarely(check, restMs)
+    let watcher: FSWatcher | null = null
+    let busy: NodeJS.Timeout | undefined
+    const watch = (): void => {
+      const foreign = this.#foreign
+      let heard = 0
+      watcher = watchLog(this.#connection.path, () => {
+        if (++heard > ownMost && this.#foreign === foreign) rest()
+        else soon.call()
+      })
+    }
+    const rest = (): void => {
+      watcher?.close()
+      let commits = this.#commits
+      busy = setInterval(() => {
+        check()
+        if (commits !== this.#commits) commits = this.#commits
+        else {
+          clearInterval(busy)
+          watch()
+          // What came before it listened again.
+          check()
+        }
+      }, busyMs).unref()
+    }
+    watch()
+    return () => {
+      clearInterval(busy)
       soon.cancel()
       watcher?.close()
     }
