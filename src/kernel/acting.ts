@@ -59,14 +59,14 @@ function go(draft: Draft, branch: Branch, to: string): void {
     if (waiting.agent === to) return barrier.id === branch.scope ? arrive(draft, branch) : escape(draft, branch, barrier.id)
     barrier = barrierOf(draft.state, waiting.scope)
   }
-  if (shapeOf(draft.state).joins.includes(to)) return emit(draft, { type: 'branch.held', branch: branch.id, node: to })
+  if (shapeOf(draft.state).joins.includes(to)) return emit(draft, { seq: 0, at: 0, type: 'branch.held', branch: branch.id, node: to })
   emit(draft, { type: 'branch.moved', branch: branch.id, to })
 }
 
 function arrive(draft: Draft, branch: Branch): void {
   for (const slot of branch.slots)
-    emit(draft, { type: 'barrier.arrived', barrier: branch.scope, slot, by: branch.agent, branch: branch.id })
-  emit(draft, { type: 'branch.settled', branch: branch.id, status: 'arrived' })
+    emit(draft, { seq: 0, at: 0, type: 'barrier.arrived', barrier: branch.scope, slot, by: branch.agent, branch: branch.id })
+  emit(draft, { seq: 0, at: 0, type: 'branch.settled', branch: branch.id, status: 'arrived' })
 }
 
 function escape(draft: Draft, branch: Branch, to: string): void {
@@ -148,6 +148,6 @@ function fork(draft: Draft, branch: Branch, action: Fork): void {
       return
     }
     const child = childBranch(branch.id, branchOf(draft.state, branch.id).children)
-    emit(draft, { type: 'branch.opened', branch: child, parent: branch.id, to, barrier, slot })
+    emit(draft, { seq: 0, at: 0, type: 'branch.opened', branch: child, parent: branch.id, to, barrier, slot })
   })
 }

@@ -65,6 +65,6 @@ function startTurns(draft: Draft): void {
     const id = draft.state.queue.get(ticket)
     if (id === undefined) continue
     const { agent, turn, attempt, message } = branchOf(draft.state, id)
-    emit(draft, { type: 'turn.started', branch: id, agent, turn, attempt, message })
+    emit(draft, { seq: 0, at: 0, type: 'turn.started', branch: id, agent, turn, attempt, message })
   }
 }

@@ -70,7 +70,7 @@ function carryOut(draft: Draft, command: Command): Refusal | null {
       if (problem !== null) return reject(draft, branch, problem)
       const action = spelledOut(state, branch, command.action)
       const { id, agent, turn, attempt } = branch
-      emit(draft, { type: 'turn.completed', branch: id, agent, turn, attempt, action })
+      emit(draft, { seq: 0, at: 0, type: 'turn.completed', branch: id, agent, turn, attempt, action })
       perform(draft, branchOf(draft.state, branch.id), action)
       return null
     }

@@ -70,7 +70,7 @@ function requestMessage(all: readonly Asked[]): TurnMessage {
   }
   return {
     kind: 'merged',
-    requests: all.map(({ from, value }) => (value === undefined ? { from } : { from, value })),
+    requests: all.map((asking) => (asking.state === undefined ? asking : asked(asking.from, asking.value, undefined))),
   }
 }
 

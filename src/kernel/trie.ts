@@ -19,12 +19,10 @@ const nobody: Edit = -1
 const maker: Edit = -2
 
 class Leaf<V> {
-  readonly hash: number
   readonly key: Key
   value: V
-  edit: Edit
-  constructor(hash: number, key: Key, value: V, edit: Edit) {
-    this.hash = hash
+  readonly edit: Edit
+  constructor(key: Key, value: V, edit: Edit) {
     this.key = key
     this.value = value
     this.edit = edit
@@ -155,25 +153,30 @@ function withKid<V>(node: Inner<V>, place: number, kid: Node<V> | null, edit: Ed
   return own
 }
 
-/** Two nodes that part somewhere, under a new one. */
-function pairOf<V>(one: Node<V>, other: Node<V>, edit: Edit): Inner<V> {
-  const pair = new Inner<V>(one.hash, partingOf(one.hash, other.hash), edit, null)
-  putKid(pair, (one.hash >>> pair.shift) & 7, one)
-  putKid(pair, (other.hash >>> pair.shift) & 7, other)
+/** A leaf does not keep its hash: there are many of them, and it is seldom asked for. */
+const hashBelow = <V>(node: Node<V>): number => (node instanceof Leaf ? hashOf(node.key) : node.hash)
+
+/** A node and a leaf that part somewhere, under a new one. */
+function pairOf<V>(node: Node<V>, leaf: Leaf<V>, hash: number, edit: Edit): Inner<V> {
+  const other = hashBelow(node)
+  const pair = new Inner<V>(hash, partingOf(hash, other), edit, null)
+  putKid(pair, (other >>> pair.shift) & 7, node)
+  putKid(pair, (hash >>> pair.shift) & 7, leaf)
   return pair
 }
 
 /** Puts a leaf in the place of the one with its key, or where there is none. */
-function setIn<V>(node: Node<V>, leaf: Leaf<V>, edit: Edit): Node<V> {
+function setIn<V>(node: Node<V>, leaf: Leaf<V>, hash: number, edit: Edit): Node<V> {
   if (node instanceof Inner) {
-    if (!isUnder(leaf.hash, node)) return pairOf(node, leaf, edit)
-    const place = (leaf.hash >>> node.shift) & 7
+    if (!isUnder(hash, node)) return pairOf(node, leaf, hash, edit)
+    const place = (hash >>> node.shift) & 7
     const kid = kidOf(node, place)
-    return withKid(node, place, kid === null ? leaf : setIn(kid, leaf, edit), edit)
+    return withKid(node, place, kid === null ? leaf : setIn(kid, leaf, hash, edit), edit)
   }
-  if (node.hash !== leaf.hash) return pairOf(node, leaf, edit)
-  if (node instanceof Twins) return new Twins(leaf.hash, [...node.all.filter((twin) => twin.key !== leaf.key), leaf])
-  return node.key === leaf.key ? leaf : new Twins(leaf.hash, [node, leaf])
+  if (node instanceof Leaf && node.key === leaf.key) return leaf
+  if (hashBelow(node) !== hash) return pairOf(node, leaf, hash, edit)
+  const others = node instanceof Leaf ? [node] : node.all.filter((twin) => twin.key !== leaf.key)
+  return new Twins(hash, [...others, leaf])
 }
 
 /** Takes out a key that is there. */
@@ -215,16 +218,21 @@ function leavesOf<V>(node: Node<V> | null, found: Leaf<V>[] = []): Leaf<V>[] {
   return found
 }
 
+/** Whether a node is one under which the other would stand. */
+function isAbove<V>(node: Node<V> | null, other: Node<V>): node is Inner<V> {
+  return node instanceof Inner && isUnder(hashBelow(other), node) && !(other instanceof Inner && other.shift >= node.shift)
+}
+
 /** Hands over the leaves that stand in one of the two nodes only; shared parts are skipped without a look. */
 function compare<V>(a: Node<V> | null, b: Node<V> | null, before: (leaf: Leaf<V>) => void, after: (leaf: Leaf<V>) => void): void {
   if (a === b) return
   if (a instanceof Inner && b instanceof Inner && a.shift === b.shift && isUnder(a.hash, b)) {
     for (let place = 0; place < 8; place++) compare(kidOf(a, place), kidOf(b, place), before, after)
-  } else if (a instanceof Inner && b !== null && isUnder(b.hash, a) && !(b instanceof Inner && b.shift >= a.shift)) {
-    const home = (b.hash >>> a.shift) & 7
+  } else if (b !== null && isAbove(a, b)) {
+    const home = (hashBelow(b) >>> a.shift) & 7
     for (let place = 0; place < 8; place++) compare(kidOf(a, place), place === home ? b : null, before, after)
-  } else if (b instanceof Inner && a !== null && isUnder(a.hash, b) && !(a instanceof Inner && a.shift >= b.shift)) {
-    const home = (a.hash >>> b.shift) & 7
+  } else if (a !== null && isAbove(b, a)) {
+    const home = (hashBelow(a) >>> b.shift) & 7
     for (let place = 0; place < 8; place++) compare(place === home ? a : null, kidOf(b, place), before, after)
   } else {
     for (const leaf of leavesOf(a)) before(leaf)
@@ -280,8 +288,8 @@ export class Trie<V, K extends Key = string> {
       known.value = value
       return this
     }
-    const leaf = new Leaf(hash, key, value, by)
-    return this.#with(this.#root === null ? leaf : setIn(this.#root, leaf, by), known === null ? this.#size + 1 : this.#size, by)
+    const leaf = new Leaf(key, value, by)
+    return this.#with(this.#root === null ? leaf : setIn(this.#root, leaf, hash, by), known === null ? this.#size + 1 : this.#size, by)
   }
 
   delete(key: K, edit: Edit | null = null): Trie<V, K> {
