@@ -30,6 +30,15 @@ play('stores, processes and wide graphs', { TUTTI_SOAK: 'on' }, 'test/stores', '
 for (let round = 0; round === 0 || Date.now() < until; round++) {
   const seed = day * 100 + round
   play('the kernel against the reference', { TUTTI_DIFFERENTIAL: '2000,12', TUTTI_SEED: seed }, 'test/reference/differential.test.ts')
+  play('what is undone', { TUTTI_UNDO_DIFFERENTIAL: '1000,12', TUTTI_SEED: seed }, 'test/reference/differential.test.ts', '-t', 'undoes')
+  play(
+    'what graphs undo',
+    { TUTTI_UNDO_GRAPHS: `${seed},2000,20` },
+    'test/graph/differential.test.ts',
+    'test/graph/undo.test.ts',
+    '-t',
+    'undo',
+  )
   play('graphs against the reference', { TUTTI_GRAPHS: `${seed},4000,20` }, 'test/graph/differential.test.ts')
   play('the race check on Tutti itself', { TUTTI_EXPLORE: `${seed},150,60` }, 'test/explore/itself.test.ts')
   play('reports in every order', { TUTTI_REPORT_SEARCH: `${seed},1000,16` }, 'test/inspect/report.test.ts', '-t', 'property')

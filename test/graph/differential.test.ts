@@ -17,7 +17,7 @@ test('property: the kernel and the rule book agree on random graphs, move by mov
   expect(found.statuses['cancelled']).toBeGreaterThan(found.games * 0.01)
 })
 
-const [first = 1, undoing = 200, undoOrders = 8] = (process.env['TUTTI_UNDO_GRAPHS'] ?? '').split(',').filter(Boolean).map(Number)
+const [first = 1, undoing = 80, undoOrders = 6] = (process.env['TUTTI_UNDO_GRAPHS'] ?? '').split(',').filter(Boolean).map(Number)
 
 // What can be undone of a graph are its steps: no body of one has tools.
 const sampler = (seed: number) => ({ ...undoGraph(seed), does: () => [] })

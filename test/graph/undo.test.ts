@@ -3,7 +3,7 @@ import { search } from './alone.js'
 import type { RefStep } from './reference.js'
 import { Reference } from './reference.js'
 
-const [from = 1, graphs = 150, orders = 10] = (process.env['TUTTI_UNDO_GRAPHS'] ?? '').split(',').filter(Boolean).map(Number)
+const [from = 1, graphs = 80, orders = 8] = (process.env['TUTTI_UNDO_GRAPHS'] ?? '').split(',').filter(Boolean).map(Number)
 
 test('property: for equal choices everything a graph did is undone alike, once, and after what depends on it', {
   timeout: 3_600_000,

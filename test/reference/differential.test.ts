@@ -15,7 +15,7 @@ test('property: the kernel does what the reference of the rules does, move by mo
   )
 })
 
-const [undoing = 100, undoOrders = 6] = (process.env['TUTTI_UNDO_DIFFERENTIAL'] ?? '').split(',').filter(Boolean).map(Number)
+const [undoing = 50, undoOrders = 5] = (process.env['TUTTI_UNDO_DIFFERENTIAL'] ?? '').split(',').filter(Boolean).map(Number)
 
 test('property: the kernel undoes what the reference undoes, as it does, move by move, in every order', { timeout: 3_600_000 }, () => {
   fc.assert(

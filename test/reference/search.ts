@@ -42,7 +42,7 @@ export interface Played {
 /** Chooses the next move; `step` counts from 0. */
 export type Strategy = (moves: readonly Move[], step: number, steering: Steering) => Move
 
-const stepsMax = 1_500
+export const stepsMax = 5_000
 
 /** Everything that may happen next. */
 export function movesOf(run: Reference, game: Game): Move[] {

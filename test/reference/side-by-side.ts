@@ -10,16 +10,18 @@ import type { Event } from '../../src/kernel/event.js'
 import { evolve } from '../../src/kernel/evolve.js'
 import { attemptId } from '../../src/kernel/ids.js'
 import { checkStep } from '../../src/kernel/invariants.js'
+import { loadState, saveState } from '../../src/kernel/snapshot.js'
 import type { Code, TopologyShape } from '../../src/kernel/shape.js'
 import { defaultLimits } from '../../src/kernel/shape.js'
 import type { State } from '../../src/kernel/state.js'
 import { branchOf, newState, waitingAgent } from '../../src/kernel/state.js'
+import { dump } from '../kernel/dump.js'
 import type { Owed, RefAction, RefActivity, RefTopology } from './model.js'
 import { canonical, Reference } from './model.js'
 import type { Sample } from './random.js'
 import { Random, sample } from './random.js'
 import type { Game, Move, Strategy } from './search.js'
-import { leftToDo, movesOf, steeringOf, strategyOf } from './search.js'
+import { leftToDo, movesOf, steeringOf, stepsMax, strategyOf } from './search.js'
 
 export function shapeOf(topology: RefTopology): { shape: TopologyShape; code: Code } {
   const merge = topology.merge ?? {}
@@ -81,6 +83,19 @@ class Kernel {
     if (violations.length > 0) throw new Error(`after ${command.type}: ${JSON.stringify(violations)}`)
     this.state = decision.state
     this.journal.push(...decision.events)
+  }
+
+  /** Goes on as another process would: from the journal, or from a snapshot, as they are written down. */
+  recover(from: 'journal' | 'snapshot'): void {
+    // Nothing but the kernel itself is in question: a copy of it with a fault has a fold of its own.
+    if (this.#decide !== decide) return
+    const written = JSON.parse(JSON.stringify(from === 'journal' ? this.journal : saveState(this.state))) as object
+    const recovered =
+      from === 'journal' ? (written as Event[]).reduce(evolve, newState) : loadState(written as ReturnType<typeof saveState>)
+    // Which sets of waiting agents had their reach computed is not a part of what is known of a run.
+    const [now, then] = [this.state, recovered].map((state) => dump({ ...state, reaches: newState.reaches })) as [string, string]
+    if (now !== then) throw new Error(`the ${from} gives another state:\n${then}\n${now}`)
+    this.state = recovered
   }
 
   act(branch: string, action: RefAction): void {
@@ -260,15 +275,21 @@ function compared(run: Reference, kernel: Kernel): string | null {
     : `${different[0]}\nreference: ${canonical(bare(different[1]))}\nkernel:    ${canonical(bare(different[2]))}`
 }
 
-/** What the report says of undoing, which is less than the journal does. */
-function undoReported(run: Reference, kernel: Kernel): string | null {
-  const { rollback, notUndone, choices } = reportOf(kernel.journal)
+/** What the report says of undoing is what the reference says; and all of it is what it was in earlier orders with the same choices. */
+function reported(run: Reference, kernel: Kernel, order: readonly string[], reports: Map<string, string>): string | null {
+  const { measured: _, ...report } = reportOf(kernel.journal)
+  const { status, rollback, notUndone, choices } = report
   const chosen = (all: readonly { at: string; kind: string; decidedBy: readonly (string | number)[] }[]): string[] =>
     all.flatMap(({ at, kind, decidedBy }) => (kind === 'undo' ? [`${at} ${decidedBy.map(String).sort().join(' ')}`] : []))
   const outcome = run.outcome()
   const expected = { rollback: outcome?.rollback, notUndone: outcome?.notUndone, choices: chosen(run.choices()).sort() }
   const got = { rollback, notUndone, choices: chosen(choices).sort() }
-  return same(expected, got) ? null : `the report says\nreference: ${canonical(expected)}\nkernel:    ${canonical(got)}`
+  if (!same(expected, got)) return `the report says\nreference: ${canonical(expected)}\nkernel:    ${canonical(got)}`
+  const key = canonical([status === 'cancelled' && order.includes('abandon'), status === 'cancelled', run.choices()])
+  const earlier = reports.get(key)
+  reports.set(key, JSON.stringify(report))
+  if (earlier === undefined || earlier === JSON.stringify(report)) return null
+  return `the reports of two orders\nwith the choices ${key}\n${earlier}\n${JSON.stringify(report)}`
 }
 
 /** The same move on the kernel, as it has to be made of what stands before it is made on the reference. */
@@ -315,16 +336,26 @@ function mirrorOf(kernel: Kernel, run: Reference, game: Game, { id: move, kind }
   }
 }
 
-/** Plays one order on both; what differs first, or null. */
-export function playBoth(game: Game, choose: Strategy, decides: Decide = decide): string | null {
+/**
+ * Plays one order on both; what differs first, or null. Where things are undone, `reports` has the kernel's reports of earlier orders by
+ * their choices: the bytes of this one must be the same; and now and then the kernel goes on from what is written down.
+ */
+export function playBoth(
+  game: Game,
+  choose: Strategy,
+  decides: Decide = decide,
+  reports: Map<string, string> | null = game.undoFails === undefined ? null : new Map(),
+): string | null {
   const run = new Reference(game.topology, game.input)
   const kernel = new Kernel(game.topology, game.input, decides)
   const order: string[] = []
   const steering = steeringOf(run)
-  for (let step = 0; step < 1_500; step++) {
-    const difference = compared(run, kernel)
+  for (let step = 0; step < stepsMax; step++) {
+    const ended = run.outcome() !== null
+    const difference = compared(run, kernel) ?? (ended && reports !== null ? reported(run, kernel, order, reports) : null)
     if (difference !== null) return `after ${order.join(', ')}\n${difference}`
-    if (run.outcome() !== null) return undoReported(run, kernel)
+    if (ended) return null
+    if (reports !== null && step % 31 === 11) kernel.recover(step % 2 === 0 ? 'journal' : 'snapshot')
     const moves = movesOf(run, game)
     const move = choose(moves, step, steering)
     order.push(move.id)
@@ -340,8 +371,9 @@ export function playBoth(game: Game, choose: Strategy, decides: Decide = decide)
 export function difference(seed: number, orders: number, decides?: Decide, sampler: (seed: number) => Sample = sample): string | null {
   const game = sampler(seed)
   const random = new Random(seed * 7 + 1)
+  const reports = game.undoFails === undefined ? null : new Map<string, string>()
   for (let order = 0; order < orders; order++) {
-    const found = playBoth(game, strategyOf(random, order, []), decides)
+    const found = playBoth(game, strategyOf(random, order, []), decides, reports)
     if (found !== null) return `order ${order}: ${found}`
   }
   return null

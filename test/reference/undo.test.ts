@@ -252,7 +252,7 @@ describe('undoing, on the reference, in every order', () => {
   })
 })
 
-const [topologies = 50, orders = 12] = (process.env['TUTTI_UNDO_SEARCH'] ?? '').split(',').filter(Boolean).map(Number)
+const [topologies = 35, orders = 10] = (process.env['TUTTI_UNDO_SEARCH'] ?? '').split(',').filter(Boolean).map(Number)
 
 test('property: for equal choices everything is undone alike, once, and against causality', { timeout: 3_600_000 }, () => {
   const found = search({ from: Number(process.env['TUTTI_SEED'] ?? 1), topologies, orders, sampler: undoSample })
