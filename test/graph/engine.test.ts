@@ -1,4 +1,5 @@
 import { type Definition, graph, open, type Run, type Tutti } from 'tutti'
+import { virtualClock } from 'tutti/testing'
 import { expect, test } from 'vitest'
 import { type GraphSample, sampleGraph } from './random.js'
 import { Reference, type RefGraph } from './reference.js'
@@ -99,3 +100,20 @@ test('property: the engine ends a random graph as the rule book does, and shows 
   expect(Object.keys(ends).toSorted()).toEqual(['failed', 'succeeded'])
   expect(Math.min(...Object.values(ends))).toBeGreaterThan(50)
 }, 60_000)
+
+test('an attempt at a step that ran out of time is a choice, and the report says so', async () => {
+  const clock = virtualClock()
+  await using tutti = await open({ store: 'memory:', clock, invariants: true })
+  const slow = graph('slow')
+    .step('a', {
+      timeoutMs: 100,
+      retry: { attempts: 2 },
+      run: ({ attempt, signal }) =>
+        attempt === 1 ? new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted')))) : 'in time',
+    })
+    .output()
+  const run = await tutti.start(slow)
+  await clock.advance(100)
+  expect(await run.output()).toEqual({ a: 'in time' })
+  expect((await run.report()).choices).toEqual([{ at: 'r/1', kind: 'timeout', decidedBy: [1] }])
+})

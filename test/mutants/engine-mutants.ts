@@ -81,13 +81,7 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'a snapshot that is one event late',
-    cuts: [
-      {
-        file: 'engine/codec.js',
-        find: 'return { seq: state.seq, version: snapshotVersion,',
-        put: 'return { seq: state.seq - 1, version: snapshotVersion,',
-      },
-    ],
+    cuts: [{ file: 'engine/loop.js', find: 'encodeSnapshot(state)', put: '{ ...encodeSnapshot(before), seq: state.seq }' }],
     suite: ['test/engine/snapshots.test.ts'],
   },
   {
@@ -97,7 +91,7 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'an idempotency key that is forgotten',
-    cuts: [{ file: 'engine/keyed.js', find: 'if (before !== null)', put: 'if (false)' }],
+    cuts: [{ file: 'engine/keyed.js', find: 'act(keyPut(key, of))', put: 'act(undefined)' }],
     suite: ['test/engine/keys.test.ts'],
   },
   {
@@ -131,6 +125,6 @@ export const engineMutants: readonly EngineMutant[] = [
   {
     name: "attempts' timeouts that are no choices",
     cuts: [{ file: 'inspect/graph-report.js', find: 'if (event.timedOut)', put: 'if (false)' }],
-    suite: ['test/graph', 'test/scenarios'],
+    suite: ['test/graph/engine.test.ts'],
   },
 ]
