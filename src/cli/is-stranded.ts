@@ -2,14 +2,17 @@ import { randomUUID } from 'node:crypto'
 import type { RunRow, Store } from '../engine/store.js'
 import { RunTree } from './run-tree.js'
 
-/** How long a run that nobody owns is watched: whoever has just resumed it takes it in far less. */
+/** How long a run that nobody owns is watched: whoever has just answered or started it takes it in far less. */
 const watchMs = 500
+/** For how long a run that was resumed is left to whoever did so, however slow the machine is. */
+const takingMs = 10_000
 
 /** Whether a run has something to do and nobody who does it: its process died. */
 export async function isStranded(store: Store, row: RunRow): Promise<boolean> {
   const tree = new RunTree(store, row.id)
-  await tree.catchUp()
+  const last = (await tree.catchUp()).filter(({ run }) => run === row.id).at(-1)?.event
   if (tree.stop() !== null) return false
+  if (last?.type === 'run.resumed' && Date.now() - last.at < takingMs) return false
   if (row.worker !== null) return isDead(store, row.worker)
   await new Promise((resolve) => setTimeout(resolve, watchMs))
   const now = await store.load(row.id, { after: row.head })

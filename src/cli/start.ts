@@ -11,14 +11,15 @@ export async function start(args: readonly string[], version: () => string): Pro
   // Whoever reads may go before all is said: that is no failure of ours.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => process.exit(exitCode.done))
   const terminal = new Terminal(process.stdout, process.stderr, process.env)
-  const code = await exitOf(terminal, () => called(terminal, args, version))
+  const code = await perform(terminal, args, version)
   // A file that was loaded may have left something open: what was written is flushed, and that is all.
   process.stdout.write('', () => process.stderr.write('', () => process.exit(code)))
 }
 
-async function exitOf(terminal: Terminal, work: () => Promise<ExitCode>): Promise<ExitCode> {
+/** Does what the arguments say; how the process is to end. */
+export async function perform(terminal: Terminal, args: readonly string[], version: () => string): Promise<ExitCode> {
   try {
-    return await work()
+    return await called(terminal, args, version)
   } catch (error) {
     const { lines, exit } = errorLines(error)
     for (const line of lines) terminal.note(line)

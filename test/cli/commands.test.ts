@@ -1,6 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, test, vi } from 'vitest'
-import { files, Place, patience } from './place.js'
+import { commands } from '../../src/cli/commands.js'
+import { perform } from '../../src/cli/start.js'
+import { Terminal } from '../../src/cli/terminal.js'
+import { files, Place, patience, type Said } from './place.js'
 
 vi.setConfig(patience)
 
@@ -146,16 +149,23 @@ export default topology({
     }
     await look()
     said.push(await place.tutti('answer', '@last', 'r~1', `"${nasty}"`))
-    await look()
-    said.push(await place.tutti('tail', '@last'), await place.tutti('tail', '@last', '--json'), await place.tutti('show', '\u001b[31m'))
+    said.push(await place.tutti('show', '@last'), await place.tutti('tail', '@last', '--json'), await place.tutti('show', '\u001b[31m'))
     // oxlint-disable-next-line no-control-regex -- it is what must not be there
     for (const { out, err } of said) expect(out + err).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/)
     expect(said.map(({ out, err }) => out + err).join('')).toContain('\\u{1b}[31mred')
   })
 })
 
+/** Calls the command in this process: only what it says and how it would end is of interest. */
+async function here(...args: string[]): Promise<Said> {
+  const said = { out: '', err: '' }
+  const stream = (to: 'out' | 'err'): NodeJS.WriteStream =>
+    ({ write: (text: string) => ((said[to] += text), true) }) as unknown as NodeJS.WriteStream
+  const code = await perform(new Terminal(stream('out'), stream('err'), {}), args, () => '1.2.3')
+  return { code, ...said }
+}
+
 test('wrong use of any command is one clear line, and exit code 2', async () => {
-  using place = new Place()
   const wrong = [
     ['nonsense'],
     ['--nonsense'],
@@ -193,28 +203,27 @@ test('wrong use of any command is one clear line, and exit code 2', async () => 
     ['completion'],
     ['completion', 'tcsh'],
   ]
-  for (let from = 0; from < wrong.length; from += 4)
-    await Promise.all(
-      wrong.slice(from, from + 4).map(async (args) => {
-        const { code, out, err } = await place.tutti(...args)
-        expect({ args, code, out, lines: err.split('\n').length - 1 }).toEqual({ args, code: 2, out: '', lines: 1 })
-        expect(err).toMatch(/^tutti: .+\n$/)
-      }),
-    )
+  const said = await Promise.all(wrong.map((args) => here(...args)))
+  for (const [index, { code, out, err }] of said.entries()) {
+    expect({ args: wrong[index], code, out, lines: err.split('\n').length - 1 }).toEqual({ args: wrong[index], code: 2, out: '', lines: 1 })
+    expect(err).toMatch(/^tutti: .+\n$/)
+  }
+  // As a process of its own it ends no other way.
+  using place = new Place()
+  expect(await place.tutti('show')).toEqual({ code: 2, out: '', err: said[wrong.findIndex(([name]) => name === 'show')]?.err })
 })
 
 test('every command has a help text, and help is no wrong use', async () => {
-  using place = new Place()
-  const help = await place.tutti('--help')
+  const help = await here('--help')
+  expect(await here()).toEqual(help)
   const names = [...help.out.matchAll(/^ {2}(\w+) {2,}\S/gm)].map(([, name]) => name ?? '')
-  expect(names).toEqual(
-    expect.arrayContaining(['demo', 'run', 'ls', 'show', 'tail', 'report', 'pause', 'resume', 'cancel', 'asks', 'answer']),
-  )
-  const all = await Promise.all(names.map((name) => place.tutti(name, '--help')))
-  for (const [index, { code, out, err }] of all.entries()) {
+  expect(names).toEqual(commands.map(({ name }) => name))
+  for (const name of names) {
+    const { code, out, err } = await here(name, '--help')
     expect({ code, err }).toEqual({ code: 0, err: '' })
-    expect(out).toContain(`Usage: tutti ${names[index]}`)
+    expect(out).toContain(`Usage: tutti ${name}`)
   }
+  using place = new Place()
   expect((await place.tutti('--version')).out).toMatch(/^\d+\.\d+\.\d+\n$/)
 })
 
