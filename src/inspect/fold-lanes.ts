@@ -145,5 +145,9 @@ function cutShort(rows: readonly Row[], kept: ReadonlySet<string>): Row[] {
 function joined(rows: readonly Row[]): GroupRow {
   const lanes = rows.flatMap((row) => (row.kind === 'lane' ? [row.lane] : row.lanes))
   const below = rows.flatMap((row) => (row.kind === 'lane' ? [] : row.below))
-  return groupOf(lanes, Math.min(...rows.map(({ depth }) => depth)), below)
+  return groupOf(
+    lanes,
+    rows.reduce((least, { depth }) => Math.min(least, depth), rows[0]?.depth ?? 0),
+    below,
+  )
 }

@@ -35,6 +35,8 @@ export interface LinkEnds {
 const apart = 18
 const between = 64
 const sweeps = 12
+/** A picture with more long lines than can be led between its boxes has them behind the boxes. */
+const passesMax = 3_000
 
 /** A box, or the place in between where a long line passes a column. */
 interface Cell {
@@ -131,11 +133,12 @@ function chained(
     return made
   }
   const byId = new Map(boxes.map(({ id, width, height }) => [id, cell(id, layers.get(id) ?? 0, width, height)]))
+  const passes = links.reduce((sum, { from, to }) => sum + (layers.get(to) ?? 0) - (layers.get(from) ?? 0) - 1, 0)
   const chains = links.flatMap(({ from, to, link, reversed }): Chain[] => {
     const [start, end] = [byId.get(from), byId.get(to)]
     if (start === undefined || end === undefined) return []
     const cells = [start]
-    for (let layer = start.layer + 1; layer < end.layer; layer++) cells.push(cell(`${link}:${layer}`, layer, 0, 6))
+    if (passes <= passesMax) for (let layer = start.layer + 1; layer < end.layer; layer++) cells.push(cell(`${link}:${layer}`, layer, 0, 6))
     cells.push(end)
     for (const [index, one] of cells.entries()) {
       const next = cells[index + 1]
@@ -197,33 +200,34 @@ function settle(column: readonly Cell[]): void {
 }
 
 function drawn(boxes: readonly Box[], columns: readonly (readonly Cell[])[], chains: readonly Chain[]): Layout {
-  const top = Math.min(0, ...columns.flat().map(({ y, height }) => y - height / 2))
+  const cells = columns.flat()
+  const top = cells.reduce((least, { y, height }) => Math.min(least, y - height / 2), 0)
   const lefts: number[] = []
-  const widths = columns.map((column) => Math.max(0, ...column.map(({ width }) => width)))
+  const widths = columns.map((column) => column.reduce((most, { width }) => Math.max(most, width), 0))
   let x = 0
   for (const width of widths) {
     lefts.push(x)
     x += width + between
   }
   const leftOf = (cell: Cell): number => (lefts[cell.layer] ?? 0) + ((widths[cell.layer] ?? 0) - cell.width) / 2
-  const byId = new Map(columns.flat().map((cell) => [cell.id, cell]))
+  const byId = new Map(cells.map((cell) => [cell.id, cell]))
   const ports = portsOf(chains, top)
   return {
     width: x - between,
-    height: Math.max(0, ...columns.flat().map(({ y, height }) => y + height / 2 - top)),
+    height: cells.reduce((most, { y, height }) => Math.max(most, y + height / 2 - top), 0),
     boxes: boxes.flatMap((box) => {
       const cell = byId.get(box.id)
       return cell === undefined ? [] : [{ ...box, x: leftOf(cell), y: cell.y - cell.height / 2 - top }]
     }),
     routes: chains.map((chain) => {
-      const { link, reversed, cells } = chain
-      const points = cells.flatMap((cell, index) => {
+      const { link, reversed } = chain
+      const points = chain.cells.flatMap((cell, index) => {
         const passes = cell.width === 0
         const [left, right] = passes
           ? [lefts[cell.layer] ?? 0, (lefts[cell.layer] ?? 0) + (widths[cell.layer] ?? 0)]
           : [leftOf(cell), leftOf(cell) + cell.width]
         if (index === 0) return [{ x: right, y: ports.out.get(chain) ?? 0 }]
-        if (index === cells.length - 1) return [{ x: left, y: ports.into.get(chain) ?? 0 }]
+        if (index === chain.cells.length - 1) return [{ x: left, y: ports.into.get(chain) ?? 0 }]
         return [
           { x: left, y: cell.y - top },
           { x: right, y: cell.y - top },

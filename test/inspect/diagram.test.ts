@@ -108,6 +108,13 @@ describe('the picture of a topology', () => {
   })
 })
 
+test('a mesh of sixty, where everybody may call everybody, is still drawn', () => {
+  const names = Array.from({ length: 60 }, (_, index) => `A${index}`)
+  const flows = patterns.mesh({ entry: 'A0', members: names })
+  const mesh = topology({ name: 'mesh', flows, agents: Object.fromEntries(names.map((name) => [name, done])) } as never)
+  expect(textOf(readMarkup(diagramSvg(mesh)))).toContain('A59')
+})
+
 test('the picture of a graph says what each step waits for and what it does besides', () => {
   const nodes = Object.fromEntries(diagramOf(release).nodes.map(({ id, meets, notes, kind }) => [id, [kind, meets, ...notes]]))
   expect(nodes).toEqual({
