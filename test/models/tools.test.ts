@@ -3,6 +3,7 @@ import { tool, topology } from 'tutti'
 import { script } from 'tutti/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { Transcript } from '../../src/models/transcript.js'
 import { codeOf, deferred, journal, journalSoFar, opened, rest, timed } from '../engine/opened.js'
 import { called, type Heard, lastResults, saying, spied } from './spied.js'
 
@@ -196,6 +197,20 @@ describe('a tool that a person must approve', () => {
     await run.answer(ask?.id ?? '', { approved: true })
     expect(await run.result()).toMatchObject(finished)
     expect(paid).toEqual(['50'])
+  })
+
+  test('is not called with what was approved for other arguments, whatever brought the two together', () => {
+    const parts = [{ type: 'call', id: 'a', tool: 'pay', input: '{"amount":5000}' }] as const
+    const answered = (input: unknown): Transcript => {
+      const transcript = new Transcript()
+      transcript.say({ parts, finish: 'tool-calls', model: 'm', attempts: 1, inputTokens: 0, outputTokens: 0 })
+      transcript.hear({ kind: 'answer', askId: 'r~1', question: { tool: 'pay', input, call: 0 }, value: true })
+      return transcript
+    }
+    expect(answered({ amount: 5_000 }).calls).toMatchObject([{ approved: true, output: null }])
+    expect(answered({ amount: 50 }).calls).toMatchObject([
+      { approved: false, output: { value: expect.stringMatching(/not the arguments/) } },
+    ])
   })
 
   test('cannot be approved by a question that looks like it', async () => {
