@@ -1,6 +1,9 @@
 import { resource, topology } from 'tutti'
 import { explore } from 'tutti/testing'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+
+// Many schedules are a few seconds, and more on a machine that is busy.
+vi.setConfig({ testTimeout: 90_000 })
 
 const ledger = resource<{ book(what: string, key: string): void; count(): number }>('ledger')
 

@@ -1,12 +1,15 @@
 import type { Definition } from 'tutti'
 import type { Exploration } from 'tutti/testing'
 import { explore } from 'tutti/testing'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import * as context from '../planted/context.js'
 import { counting } from '../planted/counter.js'
 import * as identity from '../planted/identity.js'
 import * as resumes from '../planted/resumes.js'
 import * as starvation from '../planted/starvation.js'
+
+// Many schedules are a few seconds, and more on a machine that is busy.
+vi.setConfig({ testTimeout: 90_000 })
 
 /** How many deviations from first-come order a token stands for. */
 const deviations = (token: string): number => (token === 'first' ? 0 : token.split('.').length)
@@ -73,7 +76,7 @@ test('a slow agent that is starved is found by priorities, where a random walk g
   const pct = await explore(starvation.planted, { strategy: 'pct', schedules: 20_000, resources: starvation.resources, bags: ['pages'] })
   expect(pct.independent, pct.text()).toBe(false)
   expect(pct.divergence?.explain).toContain('overwrote everything')
-  const walks = Number(process.env['TUTTI_WALKS'] ?? 100)
+  const walks = Number(process.env['TUTTI_WALKS'] ?? 50)
   const random = await explore(starvation.planted, {
     strategy: 'random',
     schedules: walks,

@@ -1,14 +1,28 @@
 /** The search itself: what it prunes changes nothing, a token replays, everything it can find is found. */
 import { resource, topology } from 'tutti'
 import type { Definition } from 'tutti'
-import { explore } from 'tutti/testing'
-import { describe, expect, test } from 'vitest'
+import { explore, freshModule } from 'tutti/testing'
+import { describe, expect, test, vi } from 'vitest'
+import { internalsOf as insidesOf } from '../../src/define/definition.js'
+import type { TopologyInternals } from '../../src/define/definition.js'
+import { reportOf } from '../../src/inspect/report.js'
+import type { Action } from '../../src/kernel/action.js'
+import type { Command } from '../../src/kernel/command.js'
+import { decide } from '../../src/kernel/decide.js'
+import type { Attempt, State } from '../../src/kernel/state.js'
+import { newState } from '../../src/kernel/state.js'
 import { commutingIn } from '../../src/testing/explore/commuting.js'
 import { exhaustive } from '../../src/testing/explore/exhaustive.js'
 import { settingFor } from '../../src/testing/explore/explore.js'
+import { journalOf, searchKernel } from '../../src/testing/explore/kernel-search.js'
 import { scheduleOf, tokenOf } from '../../src/testing/explore/schedule.js'
 import { Search } from '../../src/testing/explore/search.js'
 import type { Setting } from '../../src/testing/explore/setting.js'
+
+// Many schedules are a few seconds, and more on a machine that is busy.
+vi.setConfig({ testTimeout: 90_000 })
+
+const internalsOf = (make: () => Definition<any>): TopologyInternals => insidesOf(make() as Definition) as TopologyInternals
 
 const settingOf = (definition: () => Definition<any>): Setting => settingFor(definition, { answers: () => true })
 
@@ -55,6 +69,16 @@ const small: Readonly<Record<string, () => Definition<any>>> = {
         C: { act: (turn) => turn.finish(turn.requests.map(({ value }) => value)) },
       },
     }),
+  'two turns each': () =>
+    topology({
+      name: 'two',
+      flows: ['Start -> H -> End', 'H -> A', 'A -> B', 'B -> H'],
+      agents: {
+        H: { act: { request: (turn) => turn.fork(['A', 'A']), join: (turn, join) => turn.finish(join.values) } },
+        A: { act: (turn) => turn.invoke('B', turn.branchId) },
+        B: { act: (turn) => turn.reply(turn.request) },
+      },
+    }),
   'a shared variable': () => {
     let last = ''
     const act = async (turn: any) => {
@@ -86,6 +110,37 @@ describe('what is pruned changes nothing', () => {
       expect(pruned.digests).toEqual(all.digests)
       expect(pruned.schedules).toBeLessThanOrEqual(all.schedules)
     })
+})
+
+test('on the kernel alone every order is played from the state before it, and all report the same', () => {
+  const { shape, code } = internalsOf(small['two turns each'] as () => Definition<any>)
+  const begun = decide(newState, { type: 'run.start', runId: 'run', nonce: 'n', shape, tags: {} }, 1, code)
+  if ('refusal' in begun) throw new Error(begun.refusal.message)
+  const action = (agent: string, isJoin: boolean): Action => {
+    if (agent === 'A') return { type: 'invoke', to: 'B', request: 1 }
+    if (agent === 'B') return { type: 'reply', value: 'b' }
+    return isJoin ? { type: 'finish', output: 'done' } : { type: 'fork', calls: [{ to: 'A' }, { to: 'A' }, { to: 'A' }] }
+  }
+  const complete = (state: State, { branch, agent, turn, attempt }: Attempt): Command => {
+    const isJoin = state.branches.get(branch)?.message.kind === 'join'
+    return { type: 'turn.complete', branch, agent, turn, attempt, action: action(agent, isJoin) }
+  }
+  const reports = new Set<string>()
+  const searched = searchKernel({ code, complete }, begun.state, ({ path }) => {
+    const { measured: _, ...report } = reportOf([...begun.events, ...journalOf(path)])
+    reports.add(JSON.stringify(report))
+  })
+  // Six completions, two of each of three branches in their order: 6! / 2!^3.
+  expect(searched).toMatchObject({ schedules: 90, exhaustive: true })
+  expect(searched.decisions).toBeLessThan(90 * 7)
+  expect(reports.size).toBe(1)
+})
+
+test('a module that keeps something is evaluated anew for each schedule', async () => {
+  const url = new URL('../planted/leaking.js', import.meta.url)
+  const { default: leaking } = (await import(url.href)) as { default: Definition<any> }
+  expect((await explore(leaking)).violations).toMatchObject([{ invariant: 'not-repeatable' }])
+  expect(await explore(freshModule(url), { schedules: 'all' })).toMatchObject({ independent: true, exhaustive: true })
 })
 
 test('every list of deviations is a schedule, and a token stands for it', async () => {
@@ -160,7 +215,7 @@ describe('what one schedule can show', () => {
   test('a turn that never returns is a deadlock', async () => {
     const found = await explore(
       alone(() => new Promise(() => {})),
-      { schedules: 2 },
+      { schedules: 2, patienceMs: 30 },
     )
     expect(found).toMatchObject({ independent: false, violations: [{ invariant: 'deadlock', schedule: 'first' }] })
     expect(found.text()).toContain('unfinished: A on r')

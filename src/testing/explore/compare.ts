@@ -1,4 +1,5 @@
 import type { Class, Outcome } from './outcome.js'
+import { eventsOf } from './outcome.js'
 
 /** In what two outcomes differ: the worst of it, or null. Effects are not compared with those of a run that crashed. */
 export function differenceOf(a: Outcome, b: Outcome): Class | null {
@@ -9,7 +10,7 @@ export function differenceOf(a: Outcome, b: Outcome): Class | null {
   if (a.status !== b.status) return 'status'
   if (a.told !== b.told) return 'output'
   if (a.shown !== b.shown) return 'prompt'
-  return a.events === b.events ? null : 'order'
+  return eventsOf(a) === eventsOf(b) ? null : 'order'
 }
 
 /** Whether a difference is more than another order of the same events. */

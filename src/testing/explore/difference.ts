@@ -1,4 +1,5 @@
 import type { Class, Outcome } from './outcome.js'
+import { eventsOf } from './outcome.js'
 
 /** One place in which two outcomes differ. */
 export interface Difference {
@@ -20,7 +21,7 @@ export function differencesOf(kind: Class, a: Outcome, b: Outcome): Difference[]
     case 'prompt':
       return lines('shown', a.shown, b.shown)
     case 'order':
-      return lines('event', a.events, b.events)
+      return lines('event', eventsOf(a), eventsOf(b))
     default:
       return told(a, b)
   }

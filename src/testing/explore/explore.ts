@@ -40,6 +40,8 @@ export interface ExploreOptions<I, O> {
   appends?: boolean
   /** Whether the kernel's invariants are checked after every event; they are unless this says no. */
   invariants?: boolean
+  /** For how long something that goes around the scheduler is waited for; a second unless said. */
+  patienceMs?: number
   /** Plays this schedule alone. */
   replay?: string
 }
@@ -48,7 +50,7 @@ const defaultSchedules = 1_000
 /** Even 'all' ends somewhere. */
 const schedulesMax = 1_000_000
 const stepsMax = 20_000
-const patienceMs = 1_000
+const defaultPatienceMs = 1_000
 
 /** Plays a definition in many orders and tells whether its outcome depends on them. */
 export async function explore<I, O>(
@@ -102,7 +104,7 @@ export function settingFor<I, O>(definition: Definition<I, O> | (() => Maybe<Def
     appends: options.appends ?? false,
     invariants: options.invariants ?? true,
     stepsMax,
-    patienceMs,
+    patienceMs: options.patienceMs ?? defaultPatienceMs,
     recorded: null,
   }
 }

@@ -34,8 +34,7 @@ export interface Outcome {
   readonly shown: string
   /** What was done outside of the run, as a bag, and in which order to each thing; null after a crash: a body may be executed again. */
   readonly effects: { readonly bag: string; readonly order: string } | null
-  /** The events in their order. */
-  readonly events: string
+  readonly journal: readonly Event[]
   readonly report: Report
 }
 
@@ -64,9 +63,14 @@ export function outcomeOf(played: Played, setting: Setting, observing: Observing
     told: canonical(JSON.stringify([{ ...told, ...(told.output !== undefined && { output }) }, observed ?? null])),
     shown: canonical(shownOf(played, counts)),
     effects: played.crashes > 0 ? null : effectsOf(played.effects, counts, observing.bags),
-    events: journal.map(({ type, ...event }) => `${type} ${'branch' in event ? event.branch : ''}`).join('\n'),
+    journal,
     report,
   }
+}
+
+/** The events of an outcome, in their order. */
+export function eventsOf({ journal }: Outcome): string {
+  return journal.map((event) => `${event.type} ${'branch' in event ? event.branch : ''}`).join('\n')
 }
 
 /** Which branches count: what was done under slots that read cancelled depends on when a choice fell. */

@@ -66,7 +66,6 @@ export class Search {
   givenUp = 0
   crashes = 0
   longest = 0
-  readonly orders: Set<string> = new Set()
   /** Where schedules left what was recorded, and how many did. */
   readonly left: Map<string, number> = new Map()
   /** The schedules that were played, as far as they are kept. */
@@ -121,7 +120,6 @@ export class Search {
       this.left.set(played.left, (this.left.get(played.left) ?? 0) + 1)
       return
     }
-    if (this.orders.size < foundMax) this.orders.add(outcome.events)
     if (this.explored.length < exploredMax && played.crashes === 0) this.explored.push(played.schedule)
     const digest = digestOf(this.#comparable(outcome))
     const known = this.#outcomes.get(digest)
