@@ -39,7 +39,7 @@ export const command: CliCommand = {
     const summary = summaryOf(row, true)
     if (json === true) terminal.json({ ...summary, asks, report })
     else {
-      const timeline = timelineOf(publicEvents(events, row))
+      const timeline = timelineOf(publicEvents(events, row), Date.now())
       const picture = drawn(timelineText(timeline, { width: terminal.width, colour: terminal.isColoured }))
       for (const line of linesOf(summary, asks, report, picture, where)) terminal.data(line)
     }
