@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, symlinkSync } from 'node:fs'
+import { chmodSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { root } from '../house/workshop.js'
@@ -27,10 +27,11 @@ test('a project that init makes runs, passes its tests and its race check as it 
   expect(await npm('run', 'check')).toContain('The same outcome in every order')
 })
 
-/** As npm would: the package that is tested here, and what a project needs beside it. */
+/** As npm would: the package that is tested here, what a project needs beside it, and a command that may be executed, which a build does not make. */
 function install(folder: string): void {
   mkdirSync(join(folder, 'node_modules/.bin'), { recursive: true })
   symlinkSync(root, join(folder, 'node_modules/tutti'), 'dir')
   symlinkSync(join(root, 'node_modules/tsx'), join(folder, 'node_modules/tsx'), 'dir')
+  chmodSync(join(root, 'dist/cli/main.js'), 0o755)
   symlinkSync('../tutti/dist/cli/main.js', join(folder, 'node_modules/.bin/tutti'))
 }
