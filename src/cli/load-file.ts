@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { createRequire, register } from 'node:module'
+import { createRequire } from 'node:module'
 import { dirname, extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Definition, isDefinition } from '../define/definition.js'
@@ -8,6 +8,7 @@ import { TuttiError } from '../define/tutti-error.js'
 import { CliError, notFound, wrongUse } from './cli-error.js'
 import { exitCode } from './exit-code.js'
 import type { Origin } from './origin.js'
+import { hookResolution } from './resolve-hook.js'
 
 /** What a file gives: a definition and, if it exports them, what it is opened with. */
 export interface Loaded {
@@ -48,7 +49,7 @@ async function exportsOf(file: string, isCompiled: boolean): Promise<Readonly<Re
     tsx.register({ tsconfig: configOf(dirname(file)) })
   }
   // It costs a thread: a plain file that has what it needs is loaded without.
-  if (isCompiled || !hasTutti(file)) register('./resolve-hook.js', import.meta.url)
+  if (isCompiled || !hasTutti(file)) hookResolution()
   let module: Readonly<Record<string, unknown>>
   try {
     module = (await import(pathToFileURL(file).href)) as Readonly<Record<string, unknown>>

@@ -1,19 +1,51 @@
-import type { ResolveHook } from 'node:module'
+import * as module from 'node:module'
 
-/**
- * How the files of users are found: one that has no `tutti` of its own is given the one whose command line runs it, and TypeScript is
- * always a module, also in a folder whose package.json does not say so.
- */
-export const resolve: ResolveHook = async (specifier, context, next) => {
-  const found = await withTutti(specifier, (more) => next(specifier, { ...context, ...more }))
-  return /\.tsx?(?:\?|$)/.test(found.url) ? { ...found, format: 'module' } : found
+/** What is found, as far as it is looked at. */
+interface Found {
+  readonly url: string
+  readonly format?: string | null | undefined
 }
 
-async function withTutti<T>(specifier: string, find: (more: { parentURL?: string }) => T | Promise<T>): Promise<T> {
+type Next<T> = (specifier: string, context: object) => T
+
+/** Calls its hook in this thread, where Node can; before that, hooks had a thread of their own. */
+interface Hooking {
+  readonly registerHooks?: (hooks: { resolve(specifier: string, context: object, next: Next<Found>): Found }) => unknown
+}
+
+/**
+ * Sets up how the files of users are found: one that has no `tutti` of its own is given the one whose command line runs it, and TypeScript
+ * is always a module, also in a folder whose package.json does not say so.
+ */
+export function hookResolution(): void {
+  const { registerHooks } = module as Hooking
+  if (registerHooks === undefined) module.register(import.meta.url)
+  else registerHooks({ resolve: resolveAtOnce })
+}
+
+/** The hook, for a Node that gives it a thread of its own. */
+export async function resolve(specifier: string, context: object, next: Next<Promise<Found>>): Promise<Found> {
   try {
-    return await find({})
+    return asModule(await next(specifier, context))
   } catch (error) {
-    if (specifier !== 'tutti' && !specifier.startsWith('tutti/')) throw error
-    return find({ parentURL: import.meta.url })
+    if (!isTutti(specifier)) throw error
+    return next(specifier, { ...context, parentURL: import.meta.url })
   }
+}
+
+function resolveAtOnce(specifier: string, context: object, next: Next<Found>): Found {
+  try {
+    return asModule(next(specifier, context))
+  } catch (error) {
+    if (!isTutti(specifier)) throw error
+    return next(specifier, { ...context, parentURL: import.meta.url })
+  }
+}
+
+const isTutti = (specifier: string): boolean => specifier === 'tutti' || specifier.startsWith('tutti/')
+
+/** What tsx would prepare as CommonJS is marked in its address: there is no such thing here. */
+function asModule(found: Found): Found {
+  const url = found.url.replace(/(\.tsx?)(?:%3F|\?)tsx-commonjs.*$/, '$1')
+  return /\.tsx?(?:\?|$)/.test(url) ? { ...found, url, format: 'module' } : found
 }

@@ -55,6 +55,18 @@ export default topology({ name: 'echo', flows: ['Start -> A -> End'], agents: { 
     expect(err).toContain('noise')
   })
 
+  test('is loaded from TypeScript with all that it imports, in a folder that says nothing of modules', async () => {
+    using place = new Place()
+    place.write('letters.ts', `export enum Letter { A = 'a' }\nexport const first: Letter = Letter.A\n`)
+    place.write(
+      'several.ts',
+      `import { graph } from 'tutti'
+import { first } from './letters.js'
+export default graph('several').step('only', { run: async () => { await using none = { [Symbol.asyncDispose]: async () => {} }; return first } }).output()`,
+    )
+    expect(await place.tutti('run', 'several.ts')).toMatchObject({ code: 0, out: '{"only":"a"}\n' })
+  })
+
   test('that fails ends with 1 and says where it began; one that is refused says why', async () => {
     using place = new Place()
     place.write(
