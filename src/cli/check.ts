@@ -1,5 +1,9 @@
+import { pathToFileURL } from 'node:url'
 import { simModel } from '../models/sim.js'
 import { explore, type ExploreOptions } from '../testing/explore/explore.js'
+import type { Exploration } from '../testing/explore/exploration.js'
+import { exploreRun } from '../testing/explore/explore-run.js'
+import { freshModule } from '../testing/explore/fresh-module.js'
 import type { CliCommand } from './cli-command.js'
 import { jsonOption, storeOption } from './cli-command.js'
 import { wrongUse } from './cli-error.js'
@@ -8,9 +12,10 @@ import { findRun } from './find-run.js'
 import { jsonArgument } from './json-argument.js'
 import { keepDataClean } from './keep-data-clean.js'
 import { type Loaded, loadFile } from './load-file.js'
-import { type Recorded, recordedOf } from './recorded.js'
+import { Session } from './session.js'
 import { drawn } from './shown.js'
 import { openExisting } from './stores.js'
+import type { Terminal } from './terminal.js'
 import { loadedFor } from './work.js'
 import { written } from './written.js'
 
@@ -37,7 +42,7 @@ export const command: CliCommand = {
       .option('--schedules <n>', "how many orders are played at most, or 'all'")
       .option('--seed <seed>', 'what the orders are drawn from')
       .option('--replay <token>', 'play one order alone, as a check has named it')
-      .option('--from-run <id>', "take the input, people's answers and what models said from a recorded run")
+      .option('--from-run <id>', 'play a recorded run in other orders, with what its steps, its models and people gave')
       .option('--html <file>', 'write what was found as a page')
       .option('--junit <file>', 'write what was found for a CI server')
       .option(...storeOption)
@@ -48,21 +53,16 @@ export const command: CliCommand = {
       ),
   run: async (terminal, [file], options: Options) => {
     const schedules = schedulesOf(options.schedules)
-    const { loaded, recorded } = await subjectOf(file as string | undefined, options)
-    keepDataClean()
-    // The file's own exports are what they are: explore says what it can't take.
-    const given = {
-      // Thousands of orders: nobody wants to pay for them who has not said so.
-      models: ({ agent }: { readonly agent: string }) => simModel(agent),
-      ...loaded.given,
-      ...loaded.check,
-      ...recorded,
-      ...(options.input !== undefined && { input: jsonArgument(options.input, 'the input') }),
+    const said = {
       ...(schedules !== undefined && { schedules }),
       ...(options.seed !== undefined && { seed: options.seed }),
       ...(options.replay !== undefined && { replay: options.replay }),
     }
-    const found = await explore(loaded.definition, given as ExploreOptions<never, unknown>)
+    keepDataClean()
+    const found =
+      options.fromRun === undefined
+        ? await ofFile(file as string | undefined, options, said)
+        : await ofRun(terminal, options.fromRun, file as string | undefined, options.store, said)
     if (options.html !== undefined) written(terminal, found.html(), options.html)
     if (options.junit !== undefined) written(terminal, found.junit(), options.junit)
     if (options.json === true) terminal.json(found.data())
@@ -71,27 +71,52 @@ export const command: CliCommand = {
   },
 }
 
+type Said = Pick<ExploreOptions<unknown, unknown>, 'schedules' | 'seed' | 'replay'>
+
+async function ofFile(file: string | undefined, { input }: Options, said: Said): Promise<Exploration> {
+  if (file === undefined) throw wrongUse('check: say which file, or which run with --from-run')
+  const loaded = await loadFile({ file, export: 'default' })
+  // The file's own exports are what they are: explore says what it can't take.
+  const given = {
+    // Thousands of orders: nobody wants to pay for them who has not said so.
+    models: ({ agent }: { readonly agent: string }) => simModel(agent),
+    ...loaded.given,
+    ...loaded.check,
+    ...(input !== undefined && { input: jsonArgument(input, 'the input') }),
+    ...said,
+  }
+  return explore(freshOf(loaded), given as ExploreOptions<any, unknown>)
+}
+
+/** Nothing of a recorded run is performed again: what its steps and its models gave, and what people answered, is given back. */
+async function ofRun(
+  terminal: Terminal,
+  run: string,
+  file: string | undefined,
+  where: string | undefined,
+  said: Said,
+): Promise<Exploration> {
+  const store = await openExisting(where)
+  const row = await findRun(store, run)
+  const loaded = await loadedFor(row, file)
+  if (loaded === null) throw wrongUse(`check: no file is recorded for ${row.id}`, 'name the file that has its definition')
+  await using session = await Session.open(terminal, store, null)
+  const { resources } = loaded.given
+  return await exploreRun(session.tutti, row.id, {
+    ...(resources !== undefined && { resources }),
+    definition: freshOf(loaded) as never,
+    ...said,
+  })
+}
+
+/** Evaluated anew for each order, so that what a file keeps in its variables does not leak from one into the next. */
+function freshOf({ origin }: Loaded): ReturnType<typeof freshModule> {
+  return freshModule(pathToFileURL(origin.file), origin.export)
+}
+
 function schedulesOf(text: string | undefined): number | 'all' | undefined {
   if (text === undefined || text === 'all') return text
   const count = Number(text)
   if (!Number.isInteger(count) || count < 1) throw wrongUse(`check: --schedules is a number from 1 on, or all; not ${text}`)
   return count
-}
-
-/** What is checked: a file, and what a recorded run was given. */
-async function subjectOf(
-  file: string | undefined,
-  { fromRun, store: where }: Options,
-): Promise<{ readonly loaded: Loaded; readonly recorded: Recorded | null }> {
-  if (fromRun === undefined) {
-    if (file === undefined) throw wrongUse('check: say which file, or which run with --from-run')
-    return { loaded: await loadFile({ file, export: 'default' }), recorded: null }
-  }
-  const store = await openExisting(where)
-  const row = await findRun(store, fromRun)
-  const recorded = await recordedOf(store, row)
-  await store.close()
-  const loaded = await loadedFor(row, file)
-  if (loaded === null) throw wrongUse(`check: no file is recorded for ${row.id}`, 'name the file that has its definition')
-  return { loaded, recorded }
 }

@@ -56,28 +56,21 @@ describe('check', () => {
   })
 })
 
-test('a recorded run of models is checked with what they said, not with what they would say now', async () => {
+test('a recorded run is played in other orders with what its steps gave: nothing of it happens again', async () => {
   using place = new Place()
-  const file = (letter: string): string => `import { topology } from 'tutti'
-import { script } from 'tutti/testing'
-export const models = script({ A: [{ reply: '${letter}' }], B: [{ reply: 'b' }] })
-export default topology({
-  name: 'modelled',
-  flows: ['Start -> Boss -> End', 'Boss -> A | B', 'A | B -> Boss'],
-  agents: {
-    Boss: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn, join) => turn.finish(join.values.join('')) } },
-    A: { instructions: 'Say a.' },
-    B: { instructions: 'Say b.' },
-  },
-})`
-  place.write('modelled.mjs', file('a'))
-  expect(await place.tutti('run', 'modelled.mjs', '--id', 'm')).toMatchObject({ code: 0, out: 'ab\n' })
-  place.write('modelled.mjs', file('x'))
-  const digest = async (...args: string[]): Promise<unknown> => (await place.json<Outcomes>('check', ...args)).outcomes[0]?.digest
-  const [now, then] = await Promise.all([digest('modelled.mjs'), digest('--from-run', 'm')])
-  place.write('modelled.mjs', file('a'))
-  expect(then).toBe(await digest('modelled.mjs'))
-  expect(now).not.toBe(then)
+  place.write(
+    'effects.mjs',
+    `import { appendFileSync } from 'node:fs'
+import { graph } from 'tutti'
+const write = (name) => ({ step }) => step('write', () => (appendFileSync('effects.log', name), name))
+export default graph('effects').step('a', { run: write('a') }).step('b', { run: write('b') }).output()`,
+  )
+  expect((await place.tutti('run', 'effects.mjs', '--id', 'e')).code).toBe(0)
+  const effects = place.read('effects.log')
+  expect(effects).toHaveLength(2)
+  const found = await place.json<Outcomes>('check', '--from-run', 'e', '--schedules', 'all')
+  expect(found).toMatchObject({ definition: 'effects', independent: true })
+  expect(place.read('effects.log')).toBe(effects)
 })
 
 interface Outcomes {
