@@ -1,3 +1,4 @@
+export type { Failure } from '../kernel/failure.js'
 export { type Recording, record, replay } from '../models/cassette.js'
 export { type AgentNames, type ScriptedReply, script } from '../models/script.js'
 export { type CheckStoreOptions, checkStore } from './check-store.js'

@@ -24,7 +24,7 @@ vi.setConfig({ testTimeout: 90_000 })
 
 const internalsOf = (make: () => Definition<any>): TopologyInternals => insidesOf(make() as Definition) as TopologyInternals
 
-const settingOf = (definition: () => Definition<any>): Setting => settingFor(definition, { answers: () => true })
+const settingOf = (definition: () => Definition<any>): Setting => settingFor(definition, { answers: () => true, patienceMs: 5 })
 
 const hub = (join: any, calls: readonly string[]) => ({
   act: {
@@ -69,6 +69,50 @@ const small: Readonly<Record<string, () => Definition<any>>> = {
         C: { act: (turn) => turn.finish(turn.requests.map(({ value }) => value)) },
       },
     }),
+  // Only the order of their ends, which the kernel alone decides, says who wins.
+  'a join of any, of two that wait for each other': () => {
+    let waiting = 0
+    let open = (): void => {}
+    const both = new Promise<void>((resolve) => {
+      open = resolve
+    })
+    const act = async (turn: any) => {
+      if (++waiting === 2) open()
+      await both
+      // A always comes to its end first, whoever was begun first.
+      for (let hops = 0; turn.agent === 'B' && hops < 20; hops++) await Promise.resolve()
+      return turn.reply(turn.agent)
+    }
+    return topology({
+      name: 'each other',
+      flows: ['Start -> H -> End', 'H <-> A | B'],
+      agents: { H: hub('any', ['A', 'B']), A: { act }, B: { act } },
+    })
+  },
+  // Whether the loser's code went on before the winner stopped it can be seen.
+  'a join of any, of which the loser may have written': () => {
+    let written = false
+    return topology({
+      name: 'loser',
+      flows: ['Start -> H -> End', 'H <-> A | B'],
+      agents: {
+        H: {
+          act: {
+            request: (turn) => turn.fork(['A', 'B'], { join: 'any' }),
+            join: (turn, { slots }) => turn.finish([written, slots[0]?.status ?? '']),
+          },
+        },
+        A: { act: (turn) => turn.reply('a') },
+        B: {
+          act: async (turn) => {
+            await turn.step('think', () => null)
+            written = true
+            return turn.reply('b')
+          },
+        },
+      },
+    })
+  },
   'two turns each': () =>
     topology({
       name: 'two',
