@@ -95,6 +95,8 @@ export class Engine {
   /** There is something to look at that no look has seen. */
   #lookAgain = false
   #asked = false
+  #waiters = 0
+  #alive: NodeJS.Timeout | null = null
   #closed = false
 
   constructor(options: EngineOptions) {
@@ -763,13 +765,22 @@ export class Engine {
       wake = resolve
     })
     listeners.add(wake)
+    if (this.#waiters++ === 0) this.#staysAlive(true)
     return {
       wait,
       stop: () => {
-        listeners.delete(wake)
+        if (!listeners.delete(wake)) return
+        if (--this.#waiters === 0) this.#staysAlive(false)
         if (listeners.size === 0) this.#listeners.delete(runId)
       },
     }
+  }
+
+  /** Whoever waits for a run that another process executes would else find its own process ended: watching a store keeps none alive. */
+  #staysAlive(stays: boolean): void {
+    this.#alive ??= setInterval(() => {}, 60_000)
+    if (stays) this.#alive.ref()
+    else this.#alive.unref()
   }
 
   #notify(runId: string): void {
@@ -817,6 +828,7 @@ export class Engine {
     )
     this.#loop.close()
     this.#alarms.close()
+    if (this.#alive !== null) clearInterval(this.#alive)
     await this.#toolboxes.close()
     try {
       await this.options.store.leave(this.options.worker, this.options.clock.now())
