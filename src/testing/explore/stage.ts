@@ -66,6 +66,8 @@ export interface Played {
 }
 
 const startAt = 1_000
+/** A turn that is executed five times with no progress fails, as it should: more crashes than this would be another story. */
+const crashesMax = 3
 /** For so long something is waited for that nothing seems to bring. */
 const idleMs = 20
 
@@ -399,7 +401,8 @@ class Stage {
   // ── letting go ─────────────────────────────────────────────────────────────────────────────────────────
 
   #release(option: Option, number: number | null): void {
-    const fault = number === null ? null : faultOf(number, this.#setting.faults)
+    const wanted = number === null ? null : faultOf(number, this.#setting.faults)
+    const fault = wanted?.kind.startsWith('crash') && this.#crashes >= crashesMax ? null : wanted
     this.#taken.push({ option, journal: this.#journal.length, fault: fault === null ? null : number, at: this.#time.now })
     if (fault?.kind === 'crash-before' || fault?.kind === 'crash-after' || fault?.kind === 'lost-ack') this.#fault = fault.kind
     for (const happening of option) {
