@@ -73,7 +73,8 @@ async function orClosed(session: Session, work: () => Promise<Begun>): Promise<B
   try {
     return await work()
   } catch (error) {
-    await session[Symbol.asyncDispose]()
+    // Who is refused is told so soon: whatever its worker has taken meanwhile is taken over from it.
+    await session.letGo()
     throw error
   }
 }
