@@ -46,14 +46,14 @@ async function booking(turn: any) {
 }
 
 test('a crash at any append of any schedule changes nothing, if what is outside knows its keys', async () => {
-  const checked = await explore(trip, { resources: byKey, faults: ['crash'], schedules: 150 })
+  const checked = await explore(trip, { resources: byKey, faults: ['crash'], schedules: 90 })
   expect(checked.independent, checked.text()).toBe(true)
   expect(checked.distinct).toBe(1)
   expect(checked.notes.join()).toMatch(/\d+ crashes/)
 })
 
 test('what is done twice after a crash is found, made small and explained', async () => {
-  const found = await explore(trip, { resources: everything, faults: ['crash'], schedules: 150 })
+  const found = await explore(trip, { resources: everything, faults: ['crash'], schedules: 90 })
   expect(found.independent).toBe(false)
   expect(found.divergence).toMatchObject({ kind: 'output', a: 'first' })
   expect(found.divergence?.b).toMatch(/^\w+F[01]$/)
@@ -62,7 +62,7 @@ test('what is done twice after a crash is found, made small and explained', asyn
 })
 
 test('acknowledgements that are lost, and completions that come twice, change nothing', async () => {
-  const checked = await explore(trip, { resources: byKey, faults: ['lost-ack', 'duplicate'], schedules: 120 })
+  const checked = await explore(trip, { resources: byKey, faults: ['lost-ack', 'duplicate'], schedules: 60 })
   expect(checked.independent, checked.text()).toBe(true)
   expect(checked.distinct).toBe(1)
 })
@@ -73,7 +73,7 @@ test('appends that are acknowledged late change nothing', async () => {
 })
 
 test('an agent that fails is a fault like any other: for the same fault, the same outcome', async () => {
-  const checked = await explore(trip, { resources: byKey, faults: [{ agent: 'Hotel', error: 'no room' }], schedules: 120 })
+  const checked = await explore(trip, { resources: byKey, faults: [{ agent: 'Hotel', error: 'no room' }], schedules: 60 })
   expect(checked.independent, checked.text()).toBe(true)
   const failed = checked.outcomes.filter(({ result }) => result.status === 'failed')
   expect(failed).toHaveLength(1)
@@ -81,7 +81,7 @@ test('an agent that fails is a fault like any other: for the same fault, the sam
 })
 
 test('a pause and a resume at any time change nothing', async () => {
-  const checked = await explore(trip, { resources: byKey, steering: ['pause', 'resume'], schedules: 120 })
+  const checked = await explore(trip, { resources: byKey, steering: ['pause', 'resume'], schedules: 60 })
   expect(checked.independent, checked.text()).toBe(true)
   expect(checked.distinct).toBe(1)
 })
@@ -104,7 +104,7 @@ test('timeouts that may come at any time are choices, and each has one outcome',
     })
   const calm = await explore(definition, { schedules: 'all' })
   expect(calm, calm.text()).toMatchObject({ independent: true, exhaustive: true, distinct: 1 })
-  const checked = await explore(definition, { schedules: 150, faults: ['timeout'] })
+  const checked = await explore(definition, { schedules: 120, faults: ['timeout'] })
   expect(checked.independent, checked.text()).toBe(true)
   expect(new Set(checked.outcomes.map(({ result }) => result.status === 'succeeded' && String(result.output)))).toEqual(
     new Set(['arrived,arrived', 'arrived,cancelled', 'cancelled,arrived', 'cancelled,cancelled']),

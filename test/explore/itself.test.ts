@@ -11,7 +11,7 @@ import { definitionOf } from './sampled.js'
 // Many schedules are a few seconds, and more on a machine that is busy.
 vi.setConfig({ testTimeout: process.env['TUTTI_EXPLORE'] === undefined ? 90_000 : 3_600_000 })
 
-const [seed = 1, topologies = 10, schedules = 20] = (process.env['TUTTI_EXPLORE'] ?? '').split(',').filter(Boolean).map(Number)
+const [seed = 1, topologies = 8, schedules = 16] = (process.env['TUTTI_EXPLORE'] ?? '').split(',').filter(Boolean).map(Number)
 
 test('the examples of the rule book come out the same in every order that is played', async () => {
   let exhaustive = 0
