@@ -1,5 +1,6 @@
 import type { Action } from '../kernel/action.js'
-import type { Event } from '../kernel/event.js'
+import type { Ask } from '../inspect/ask.js'
+import type { AskData, Event } from '../kernel/event.js'
 import type { Failure } from '../kernel/failure.js'
 import { escaped, type Shown, shown, value } from './shown.js'
 
@@ -63,13 +64,34 @@ function whatOf(event: Event): Shown {
     case 'sleep.started':
       return shown`${event.ms} ms`
     case 'ask.opened':
-      return shown`${event.ask.id} ${event.ask.kind === 'question' ? value(event.ask.question) : 'a join got too little'}`
+      return shown`${event.ask.id} ${questionOf(event.ask)}`
     case 'ask.answered':
       return shown`${event.askId} ${value(event.value)}`
     case 'ask.expired':
       return shown`${event.askId}`
+    case 'run.compensating':
+      return failure(event.cause)
+    case 'undo.planned':
+      return shown`${event.barrier}: ${counted(event.entries)}`
+    case 'undo.started':
+    case 'undo.completed':
+      return shown`${event.of}`
+    case 'undo.failed':
+      return shown`${event.of} ${failure(event.error)}`
     default:
       return shown``
+  }
+}
+
+/** What a person is asked, in words. */
+export function questionOf(ask: AskData | Ask): Shown {
+  switch (ask.kind) {
+    case 'question':
+      return value(ask.question)
+    case 'approval':
+      return shown`to use ${ask.tool} with ${value(ask.input)}`
+    case 'join':
+      return shown`whether to go on with ${ask.join.values.length} of ${ask.join.slots.length} answers`
   }
 }
 

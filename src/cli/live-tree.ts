@@ -1,7 +1,7 @@
 import type { Colour } from '../inspect/theme.js'
 import type { Event } from '../kernel/event.js'
 import { compareIds } from '../kernel/ids.js'
-import { actionText, failure } from './event-line.js'
+import { actionText, failure, questionOf } from './event-line.js'
 import type { RunTree, Seen } from './run-tree.js'
 import { escaped, type Shown, shown, value } from './shown.js'
 
@@ -109,7 +109,7 @@ function change(line: Line, event: Event): void {
       return
     case 'ask.opened':
       line.mark = 'asks'
-      line.said = event.ask.kind === 'question' ? value(event.ask.question, 100) : shown`a join got too little`
+      line.said = questionOf(event.ask)
       return
     case 'ask.answered':
       line.mark = 'ready'

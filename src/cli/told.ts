@@ -1,5 +1,5 @@
 import type { Ask } from '../inspect/ask.js'
-import { failure } from './event-line.js'
+import { failure, questionOf } from './event-line.js'
 import type { Driven } from './session.js'
 import { escaped, type Shown, shown, value } from './shown.js'
 import type { Terminal } from './terminal.js'
@@ -56,18 +56,6 @@ function jsonOf(id: string, driven: Driven): object {
 export function askLine(ask: Ask, store: string | undefined): Shown {
   const answer = commandOf('answer', { id: ask.runId, store }, ask.id, "'<json>'")
   return shown`${escaped('?', 'person')} ${ask.agent} asks ${questionOf(ask)}\nanswer it with: ${answer}`
-}
-
-/** The question itself. */
-export function questionOf(ask: Ask): Shown {
-  switch (ask.kind) {
-    case 'question':
-      return value(ask.question)
-    case 'approval':
-      return shown`to use ${ask.tool} with ${value(ask.input)}`
-    case 'join':
-      return shown`whether to go on with ${ask.join.values.length} of ${ask.join.slots.length} answers`
-  }
 }
 
 /** A command that a person can type. */

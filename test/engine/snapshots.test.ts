@@ -1,7 +1,7 @@
 import { topology } from 'tutti'
 import { expect, test } from 'vitest'
 import { memoryStore } from '../../src/stores/memory.js'
-import { opened } from './opened.js'
+import { journal, opened } from './opened.js'
 
 test('a long run that another engine goes on with from a snapshot is where it was', { timeout: 60_000 }, async () => {
   const turns = 700
@@ -31,4 +31,7 @@ test('a long run that another engine goes on with from a snapshot is where it wa
   const [ask] = await again.asks()
   await again.answer(ask?.id ?? '', true)
   expect(await again.output()).toBe(turns + 1)
+  // Nothing that was between the snapshot and the end is missing: every turn has a number of its own.
+  const numbers = (await journal(again)).flatMap((event) => (event.type === 'turn.started' ? [event.turn] : []))
+  expect(numbers).toEqual(numbers.map((_, index) => index + 1))
 })

@@ -10,12 +10,12 @@ export const engineMutants: readonly EngineMutant[] = [
     name: 'a fence that is dropped',
     cuts: [
       {
-        file: 'engine/engine.js',
-        find: 'return this.#looking === null ? entry.owner !== null : this.#looking.then(() => entry.owner !== null);',
-        put: 'return true;',
+        file: 'engine/loop.js',
+        find: 'const lost = submission.owned && entry.owner === null;',
+        put: 'const lost = false;',
       },
     ],
-    suite: ['test/durable/owners.test.ts'],
+    suite: ['test/durable/owners.test.ts', 'test/engine', 'test/scenarios'],
   },
   {
     name: 'an epoch that is forgotten',

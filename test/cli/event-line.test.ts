@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest'
+import { eventLine } from '../../src/cli/event-line.js'
+import { pieces } from '../../src/cli/shown.js'
+import type { Event, EventBody } from '../../src/kernel/event.js'
+
+const lineOf = (body: EventBody): string =>
+  pieces(eventLine({ seq: 1, at: 0, ...body } as Event, 0))
+    .map(({ text }) => text)
+    .join('')
+
+const error = { code: 'STEP_FAILED', message: 'no\u001b[31m', retryable: true, at: {} } as const
+
+test('a line about an undo says what is undone, and why it was not', () => {
+  expect(lineOf({ type: 'undo.started', of: 'hotel', attempt: 1 })).toMatch(/undo\.started hotel$/)
+  expect(lineOf({ type: 'undo.failed', of: 'hotel', attempt: 1, error, final: true })).toMatch(/hotel STEP_FAILED no/)
+  expect(lineOf({ type: 'undo.failed', of: 'hotel', attempt: 1, error, final: true })).not.toContain('\u001b')
+})
+
+test('a line about an approval says what for', () => {
+  const ask = { id: 'r~1', branch: 'r', agent: 'Buyer', openedAt: 0, kind: 'approval', call: 0, tool: 'pay', input: { cents: 5 } } as const
+  expect(lineOf({ type: 'ask.opened', branch: 'r', ask })).toMatch(/r~1 to use pay with \{"cents":5\}$/)
+})
