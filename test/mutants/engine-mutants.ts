@@ -101,15 +101,8 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'a pause that lets timers run',
-    cuts: [
-      {
-        file: 'engine/engine.js',
-        find: '        if (entry.state.pausedAt !== null)\n            return;\n        const ring',
-        put: '        const ring',
-      },
-      { file: 'kernel/decide.js', find: 'state.pausedAt !== null || armed.due', put: 'armed.due' },
-    ],
-    suite: ['test/engine/sleeps.test.ts', 'test/engine/steering.test.ts'],
+    cuts: [{ file: 'kernel/evolve.js', find: 'state.pausedMs += state.at - state.pausedAt;', put: '' }],
+    suite: ['test/engine/sleeps.test.ts'],
   },
   {
     name: 'reports that list what was done under cancelled slots',
@@ -120,7 +113,7 @@ export const engineMutants: readonly EngineMutant[] = [
         put: '',
       },
     ],
-    suite: ['test/engine', 'test/scenarios'],
+    suite: ['test/engine/reports.test.ts'],
   },
   {
     name: "attempts' timeouts that are no choices",
