@@ -90,7 +90,7 @@ test('a process that was fenced while it was frozen executes runs again once it 
   await frozen.line()
   try {
     const run = await other.run('later')
-    await until('it is over', async () => (await run.status()) === 'succeeded', 1_000)
+    await until('it is over', async () => (await run.status()) === 'succeeded')
     const keys = effectsOf(place).map(({ key }) => key)
     expect(keys).toHaveLength(new Set(keys).size)
   } finally {
