@@ -242,11 +242,6 @@ export function par<T>(...calls: readonly (() => T | Promise<T>)[]): Promise<Pro
   return Promise.allSettled(calls.map(async (call) => call()))
 }
 
-/** The codes of what was refused. */
-export function codesOf(results: readonly PromiseSettledResult<unknown>[]): unknown[] {
-  return results.flatMap((result) => (result.status === 'rejected' ? [(result.reason as { code?: unknown }).code ?? result.reason] : []))
-}
-
 /** Chooses what happens next. */
 export interface Schedule {
   readonly name: string
