@@ -247,3 +247,27 @@ test('no undo starts while the run is paused, and a compensating run can not be 
   expect(await run.result()).toMatchObject({ status: 'failed', rollback: 'complete' })
   expect(desk.undone).toEqual(['undo flight-1'])
 })
+
+test('an attempt that ran out of time and succeeds after all is undone, if no other attempt stands for it', async () => {
+  const undone: unknown[] = []
+  const held = deferred<string>()
+  const late = graph('late')
+    .step('book', {
+      timeoutMs: 100,
+      retry: { attempts: 2 },
+      run: ({ attempt }) => (attempt === 1 ? held.promise : boom()),
+      compensate: ({ output }) => void undone.push(output),
+    })
+    .output()
+  await using at = await timed()
+  const run = await at.tutti.start(late)
+  await rest()
+  await at.clock.advance(100)
+  held.resolve('booked late')
+  expect(await run.result()).toMatchObject({
+    status: 'failed',
+    rollback: 'complete',
+    report: { choices: [{ kind: 'timeout' }, { at: '#', kind: 'undo', decidedBy: ['book'] }] },
+  })
+  expect(undone).toEqual(['booked late'])
+})
