@@ -1,9 +1,144 @@
 import type { Append, Put, StoredRecord, Verdict } from '../engine/store.js'
 import { isAppend } from '../engine/store.js'
+import { checkNames } from './names.js'
 import { restored, stored } from './sqlite-body.js'
+import type { Changes } from './sqlite-changes.js'
 import type { Connection } from './sqlite-connection.js'
 import type { SqlValue } from './sqlite-driver.js'
+import { failureOf, isBusy } from './sqlite-failure.js'
 import { sql } from './sqlite-statements.js'
+
+/** Where a run stood when this process last appended to it. It keeps its row for as long as it is there, and no row is given twice. */
+interface Place {
+  readonly rid: number
+  head: number
+}
+
+const placesMax = 10_000
+
+/**
+ * Writes batches.
+ *
+ * 1. Everything that can refuse an item is looked at before anything of it is written, so that none has to be taken back.
+ * 2. What happens most, the owner of a run adds to its journal and nothing else of it changes, is one statement. It needs no other look at
+ *    the head: a journal only grows, so it is at least what this process has left, and no two rows begin at the same event.
+ */
+export class Commits {
+  readonly #connection: Connection
+  readonly #changes: Changes
+  #places = new Map<string, Place>()
+
+  constructor(connection: Connection, changes: Changes) {
+    this.#connection = connection
+    this.#changes = changes
+  }
+
+  commit(batch: readonly (Append | Put)[]): Promise<readonly Verdict[]> {
+    try {
+      const item = batch[0]
+      if (batch.length === 1 && item !== undefined && isAppend(item) && this.#alone(item)) return Promise.resolve([done])
+      checkNames(batch)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    return this.#connection.write(
+      () => this.#commitAll(batch),
+      (verdicts) => this.#committed(batch, verdicts),
+    )
+  }
+
+  /** Writes one row in one statement, which is a transaction by itself: whether it has. If not, then nothing was written. */
+  #alone(item: Append): boolean {
+    const connection = this.#connection
+    if (item.rows.length !== 1 || item.marks !== undefined || item.blobs !== undefined || item.snapshot !== undefined) return false
+    const place = this.#placeOf(item)
+    if (place === null || !connection.isFree) return false
+    try {
+      if (!this.#begins(place, item)) return false
+    } catch (error) {
+      // Somebody else writes: then it waits like all others.
+      if (isBusy(error)) return false
+      throw failureOf(error, connection.path)
+    }
+    place.head = endOf(item, place.head)
+    this.#changes.committed(item.by)
+    return true
+  }
+
+  #commitAll(batch: readonly (Append | Put)[]): readonly Verdict[] {
+    const verdicts: Verdict[] = []
+    for (const item of batch) verdicts.push(isAppend(item) ? this.#append(item) : this.#put(item))
+    return verdicts
+  }
+
+  /** What is known of places holds only once it is in the file. */
+  #committed(batch: readonly (Append | Put)[], verdicts: readonly Verdict[]): void {
+    for (let index = 0; index < batch.length; index++) {
+      const item = batch[index]
+      if (item === undefined || !isAppend(item) || verdicts[index]?.ok !== true) continue
+      const place = this.#places.get(item.run)
+      if (place !== undefined) place.head = endOf(item, place.head)
+    }
+    this.#changes.committed(committerOf(batch))
+  }
+
+  #append(item: Append): Verdict {
+    const place = this.#placeOf(item)
+    if (place === null || !this.#begins(place, item)) return this.#appendAny(item)
+    addRows(this.#connection, place.rid, item, 1)
+    attach(this.#connection, place.rid, item)
+    return done
+  }
+
+  /** Where the run of an append stands, if it is its owner's, expects what this process has left, and changes nothing but its journal. */
+  #placeOf(item: Append): Place | null {
+    const { owner } = item
+    if (owner === undefined || item.by !== owner.worker || item.own !== undefined || item.create !== undefined) return null
+    if (item.status !== undefined || item.waits !== undefined || item.wake !== undefined || item.ended === true) return null
+    if (item.rows.length === 0 || (item.puts !== undefined && item.puts.length > 0)) return null
+    const place = this.#places.get(item.run)
+    return place === undefined || place.head !== item.expect ? null : place
+  }
+
+  /** Writes the first row of an owner's append: false if it is not the owner any more, or another row stands there. */
+  #begins({ rid }: Place, { rows: [row], expect, at, owner }: Append): boolean {
+    if (row === undefined || row.seq !== expect + 1 || owner === undefined) return false
+    return this.#connection.statement(sql.goOn).run(row.seq, row.n, at, stored(row.body), rid, owner.worker, owner.epoch).changes > 0
+  }
+
+  #appendAny(item: Append): Verdict {
+    const connection = this.#connection
+    const known = connection.get<Standing>(sql.standing, item.run)
+    const refusal = known === undefined ? (item.create === undefined ? 'gone' : null) : refusalOf(known, item)
+    // A key that is taken says more than that the run exists: it may be the same start, sent again.
+    const conflict = item.puts !== undefined && (refusal === null || refusal === 'exists') ? firstConflict(connection, item.puts) : null
+    if (conflict !== null) return conflict
+    if (refusal !== null) return { ok: false, why: refusal }
+    const { rid, epoch, worker } = known === undefined ? create(connection, item) : change(connection, known, item)
+    if (worker === item.by) this.#keep(item.run, rid)
+    addRows(connection, rid, item, 0)
+    attach(connection, rid, item)
+    // A worker that was fenced takes nothing, whatever it asks for.
+    const took = item.own === 'take' ? worker === item.by : item.create !== undefined
+    return took ? { ok: true, epoch } : done
+  }
+
+  /** Its head is known once all is in the file. */
+  #keep(run: string, rid: number): void {
+    if (this.#places.get(run)?.rid === rid) return
+    if (this.#places.size >= placesMax) this.#places = new Map()
+    this.#places.set(run, { rid, head: Number.NaN })
+  }
+
+  #put(item: Put): Verdict {
+    const puts = [item, ...(item.puts ?? [])]
+    const conflict = firstConflict(this.#connection, puts)
+    if (conflict === null) for (const each of puts) put(this.#connection, each, null)
+    return conflict ?? done
+  }
+}
+
+const done: Verdict = Object.freeze({ ok: true })
 
 interface Standing {
   readonly rid: number
@@ -12,64 +147,28 @@ interface Standing {
   readonly worker: number | null
 }
 
-/**
- * Does one item of a batch, inside a transaction. Everything that can refuse it is looked at before anything is written, so that an item
- * never has to be taken back.
- */
-export function commitItem(connection: Connection, places: Places, item: Append | Put): Verdict {
-  if (isAppend(item)) return goesOn(connection, places, item) ? { ok: true } : append(connection, places, item)
-  const puts = [item, ...(item.puts ?? [])]
-  const conflict = firstConflict(connection, puts)
-  if (conflict === null) for (const each of puts) put(connection, each, null)
-  return conflict ?? { ok: true }
-}
-
-/** Where the runs of late stand. A run keeps its place for as long as it is there, and none is given twice. */
-export class Places {
-  #known = new Map<string, number>()
-
-  of(run: string): number | undefined {
-    return this.#known.get(run)
+/** Who commits, if it is one: only then is it known that nobody else has. */
+function committerOf(batch: readonly (Append | Put)[]): number | null {
+  let only: number | null = null
+  for (const item of batch) {
+    if (!isAppend(item)) continue
+    if (only !== null && item.by !== only) return null
+    only = item.by
   }
+  return only
+}
 
-  keep(run: string, rid: number): void {
-    if (this.#known.size >= placesMax) this.#known = new Map()
-    this.#known.set(run, rid)
+/** Where the journal ends after an append. */
+function endOf({ rows }: Append, before: number): number {
+  const last = rows[rows.length - 1]
+  return last === undefined ? before : last.seq + last.n - 1
+}
+
+function addRows(connection: Connection, rid: number, { rows, at }: Append, from: number): void {
+  for (let index = from; index < rows.length; index++) {
+    const row = rows[index]
+    if (row !== undefined) connection.do(sql.event, rid, row.seq, row.n, at, stored(row.body))
   }
-}
-
-const placesMax = 10_000
-
-/**
- * What happens most: the owner of a run adds to its journal, and nothing else of it changes. One update moves its head if it still is
- * where it is expected, under its owner; false if it is not, or if there is more to do.
- */
-function goesOn(connection: Connection, places: Places, item: Append): boolean {
-  const { owner, own, create, status, waits, wake, ended } = item
-  const rid = places.of(item.run)
-  if (rid === undefined || owner === undefined || item.by !== owner.worker || own !== undefined || create !== undefined) return false
-  if (status !== undefined || waits !== undefined || wake !== undefined || ended === true || (item.puts?.length ?? 0) > 0) return false
-  if (connection.run(sql.goOn, item.head, rid, item.expect, owner.worker, owner.epoch).changes === 0) return false
-  for (const { seq, n, body } of item.rows) connection.run(sql.event, rid, seq, n, item.at, stored(body))
-  attach(connection, rid, item)
-  return true
-}
-
-function append(connection: Connection, places: Places, item: Append): Verdict {
-  const known = connection.get<Standing>(sql.standing, item.run)
-  const refusal = known === undefined ? (item.create === undefined ? 'gone' : null) : refusalOf(known, item)
-  // A key that is taken says more than that the run exists: it may be the same start, sent again.
-  const conflict = item.puts !== undefined && (refusal === null || refusal === 'exists') ? firstConflict(connection, item.puts) : null
-  if (conflict !== null) return conflict
-  if (refusal !== null) return { ok: false, why: refusal }
-  const { rid, epoch, worker } = known === undefined ? create(connection, item) : change(connection, known, item)
-  if (worker === item.by) places.keep(item.run, rid)
-  for (const { seq, n, body } of item.rows) connection.run(sql.event, rid, seq, n, item.at, stored(body))
-  if (item.marks !== undefined || item.puts !== undefined || item.blobs !== undefined || item.snapshot !== undefined)
-    attach(connection, rid, item)
-  // A worker that was fenced takes nothing, whatever it asks for.
-  const took = item.own === 'take' ? worker === item.by : item.create !== undefined
-  return took ? { ok: true, epoch } : { ok: true }
 }
 
 function refusalOf(known: Standing, item: Append): 'exists' | 'epoch' | 'head' | null {
@@ -89,15 +188,15 @@ function create(connection: Connection, item: Append): Changed {
   const { worker, wake } = ownerAfter(connection, null, item)
   const epoch = item.own === 'take' ? 1 : 0
   const said: SqlValue[] = [item.run, definition, version, JSON.stringify(tags), item.status ?? 'running', JSON.stringify(item.waits ?? [])]
-  const { rowid } = connection.run(sql.create, ...said, item.head, epoch, worker, wake ?? null, item.at, item.ended ? item.at : null)
-  for (const [key, value] of Object.entries(tags)) connection.run(sql.tag, key, value, rowid)
+  const { rowid } = connection.run(sql.create, ...said, epoch, worker, wake ?? null, item.at, item.ended ? item.at : null)
+  for (const [key, value] of Object.entries(tags)) connection.do(sql.tag, key, value, rowid)
   return { rid: rowid, epoch, worker }
 }
 
 /** Touches only the columns that change: each that stands in an index has its price. */
 function change(connection: Connection, known: Standing, item: Append): Changed {
   const { rid } = known
-  if (known.worker !== null && known.worker !== item.by) connection.run(sql.ring, known.worker, rid)
+  if (known.worker !== null && known.worker !== item.by) connection.do(sql.ring, known.worker, rid)
   const { worker, wake } = ownerAfter(connection, known.worker, item)
   const epoch = item.own === 'take' ? known.epoch + 1 : known.epoch
   const columns: [name: string, value: SqlValue][] = []
@@ -107,13 +206,11 @@ function change(connection: Connection, known: Standing, item: Append): Changed 
   if (item.ended) columns.push(['ended', item.at])
   if (epoch !== known.epoch) columns.push(['epoch', epoch])
   if (worker !== known.worker) columns.push(['worker', worker])
-  if (columns.length === 0) connection.run(sql.head, item.head, rid)
-  else connection.run(changeOf(columns.map(([name]) => name)), item.head, ...columns.map(([, value]) => value), rid)
+  if (columns.length > 0) connection.do(changeOf(columns.map(([name]) => name)), ...columns.map(([, value]) => value), rid)
   return { rid, epoch, worker }
 }
 
-const changeOf = (columns: readonly string[]): string =>
-  `update run set head = ?, ${columns.map((name) => `${name} = ?`).join(', ')} where rid = ?`
+const changeOf = (columns: readonly string[]): string => `update run set ${columns.map((name) => `${name} = ?`).join(', ')} where rid = ?`
 
 /** Who owns the run after an append, and when it is due. A worker that was fenced can take nothing: what it would take is due at once. */
 function ownerAfter(
@@ -127,17 +224,17 @@ function ownerAfter(
   return { worker: item.by, wake: item.wake }
 }
 
-function attach(connection: Connection, rid: number, { marks = [], puts = [], blobs = [], snapshot }: Append): void {
-  for (const { kind, key, body } of marks) {
-    if (body === null) connection.run(sql.unmark, rid, kind, key)
-    else connection.run(sql.mark, rid, kind, key, stored(body))
+function attach(connection: Connection, rid: number, { marks, puts, blobs, snapshot }: Append): void {
+  for (const { kind, key, body } of marks ?? []) {
+    if (body === null) connection.do(sql.unmark, rid, kind, key)
+    else connection.do(sql.mark, rid, kind, key, stored(body))
   }
-  for (const item of puts) put(connection, item, rid)
-  for (const { hash, body } of blobs) {
-    connection.run(sql.blobIn, hash, stored(body))
-    connection.run(sql.blobRef, rid, hash)
+  for (const item of puts ?? []) put(connection, item, rid)
+  for (const { hash, body } of blobs ?? []) {
+    connection.do(sql.blobIn, hash, stored(body))
+    connection.do(sql.blobRef, rid, hash)
   }
-  if (snapshot !== undefined) connection.run(sql.snapshot, rid, snapshot.seq, snapshot.version, stored(snapshot.body))
+  if (snapshot !== undefined) connection.do(sql.snapshot, rid, snapshot.seq, snapshot.version, stored(snapshot.body))
 }
 
 function firstConflict(connection: Connection, puts: readonly Put[]): Verdict | null {
@@ -156,8 +253,8 @@ function conflictOf(connection: Connection, { kind, key, expect }: Put): Verdict
 }
 
 function put(connection: Connection, { kind, key, expect, body, wakeMarked }: Put, rid: number | null): void {
-  connection.run(sql.put, kind, key, expect + 1, stored(body), rid)
+  connection.do(sql.put, kind, key, expect + 1, stored(body), rid)
   if (wakeMarked === undefined) return
-  connection.run(sql.wakeMarked, wakeMarked.at, wakeMarked.kind, wakeMarked.key)
-  connection.run(sql.ringMarked, wakeMarked.kind, wakeMarked.key)
+  connection.do(sql.wakeMarked, wakeMarked.at, wakeMarked.kind, wakeMarked.key)
+  connection.do(sql.ringMarked, wakeMarked.kind, wakeMarked.key)
 }

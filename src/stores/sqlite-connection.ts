@@ -29,21 +29,41 @@ export class Connection {
     return this.#closed
   }
 
+  /** Whether nobody in this process waits for the file: what is written now is written in its turn. */
+  get isFree(): boolean {
+    return this.#held === 0
+  }
+
   exec(sql: string): void {
     this.#db.exec(sql)
   }
 
+  /** One that stays: it is not to be held by anybody else. */
+  statement(sql: string): Statement {
+    if (this.#closed) throw storeClosed(this.path)
+    const known = this.#prepared.get(sql)
+    if (known !== undefined) return known
+    const made = this.#db.prepare(sql)
+    this.#prepared.set(sql, made)
+    return made
+  }
+
   run(sql: string, ...values: readonly SqlValue[]): { readonly changes: number; readonly rowid: number } {
-    const { changes, lastInsertRowid } = this.#statement(sql).run(...values)
+    const { changes, lastInsertRowid } = this.statement(sql).run(...values)
     return { changes: Number(changes), rowid: Number(lastInsertRowid) }
   }
 
+  /** What has no result is asked for none: that costs less than being told what it changed. */
+  do(sql: string, ...values: readonly SqlValue[]): void {
+    this.statement(sql).get(...values)
+  }
+
   get<Row>(sql: string, ...values: readonly SqlValue[]): Row | undefined {
-    return this.#statement(sql).get(...values) as Row | undefined
+    return this.statement(sql).get(...values) as Row | undefined
   }
 
   all<Row>(sql: string, ...values: readonly SqlValue[]): Row[] {
-    return this.#statement(sql).all(...values) as Row[]
+    return this.statement(sql).all(...values) as Row[]
   }
 
   /** Reads, all from one moment. */
@@ -92,10 +112,10 @@ export class Connection {
   }
 
   #transaction<T>(begin: 'begin' | 'begin immediate', work: () => T): T {
-    this.run(begin)
+    this.do(begin)
     try {
       const result = work()
-      this.run('commit')
+      this.do('commit')
       return result
     } catch (error) {
       this.#rollback()
@@ -107,18 +127,9 @@ export class Connection {
     // A full disk has already rolled back by itself.
     if (this.#closed || this.#db.isTransaction === false) return
     try {
-      this.run('rollback')
+      this.do('rollback')
     } catch {
       // There was none: the error that led here says more.
     }
-  }
-
-  #statement(sql: string): Statement {
-    if (this.#closed) throw storeClosed(this.path)
-    const known = this.#prepared.get(sql)
-    if (known !== undefined) return known
-    const made = this.#db.prepare(sql)
-    this.#prepared.set(sql, made)
-    return made
   }
 }

@@ -1,6 +1,7 @@
 import type { ListFilter, RunRow } from '../engine/store.js'
 import type { Connection } from './sqlite-connection.js'
 import type { SqlValue } from './sqlite-driver.js'
+import { head } from './sqlite-statements.js'
 
 /** A run as it is stored. */
 export interface StoredRun {
@@ -97,7 +98,7 @@ function inStatus(status: readonly string[] | undefined): readonly Condition[] {
   return [{ text: `run.status in (${status.map(() => '?').join(', ')})`, values: status }]
 }
 
-const columns = 'id, definition, version, tags, status, waits, head, epoch, worker, started, ended'
+const columns = `id, definition, version, tags, status, waits, ${head}, epoch, worker, started, ended`
 
 function query(from: string, rid: string, conditions: readonly Condition[], { before, limit }: ListFilter): Query {
   const all = before === undefined ? conditions : [...conditions, { text: `${rid} < ?`, values: [before] }]

@@ -7,7 +7,8 @@ export const applicationId = 0x54757474
  * How a file of each version becomes one of the next. One that was released is never changed: another is added.
  *
  * - Events keep their rowid: clustered by run, each append would write twice as much log.
- * - The indexes of due, owned and ended runs are partial, so that what happens most, a new head, touches none of them.
+ * - The indexes of due, owned and ended runs are partial: an append to a run that goes on touches none of them.
+ * - A run's head is where its last event ends, and stands nowhere else: what happens most, its owner's append, touches only events.
  */
 export const migrations: readonly string[] = [
   `
@@ -90,6 +91,7 @@ export const migrations: readonly string[] = [
   ) without rowid;
   create index blob_ref_hash on blob_ref (hash);
   `,
+  'alter table run drop column head',
 ]
 
 /** What the header of a file says of it. */

@@ -1,3 +1,9 @@
+/** Where a run's journal ends, of the run at hand: its last event, or 0. */
+export const head: string =
+  'coalesce((select event.seq + event.n - 1 from event where event.rid = run.rid order by event.seq desc limit 1), 0) as head'
+
+const columns = `rid, id, definition, version, tags, status, waits, ${head}, epoch, worker, started, ended`
+
 /**
  * Every statement that is always the same. Each finds its rows by an index; a test looks at their plans. Parameters have no numbers: the
  * oldest Node with SQLite can't bind those.
@@ -29,12 +35,13 @@ export const sql = {
   rung: 'select run.id from bell cross join run on run.rid = bell.rid where bell.worker = ?',
 
   // Appends
-  standing: 'select rid, head, epoch, worker from run where id = ?',
+  standing: `select rid, ${head}, epoch, worker from run where id = ?` as string,
   create: `
-    insert into run (id, definition, version, tags, status, waits, head, epoch, worker, wake, started, ended)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  head: 'update run set head = ? where rid = ?',
-  goOn: 'update run set head = ? where rid = ? and head = ? and worker = ? and epoch = ?',
+    insert into run (id, definition, version, tags, status, waits, epoch, worker, wake, started, ended)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  goOn: `
+    insert or ignore into event (rid, seq, n, at, body)
+    select rid, ?, ?, ?, ? from run where rid = ? and worker = ? and epoch = ?`,
   event: 'insert into event (rid, seq, n, at, body) values (?, ?, ?, ?, ?)',
   tag: 'insert into tag (key, value, rid) values (?, ?, ?)',
   mark: 'insert into mark (rid, kind, key, body) values (?, ?, ?, ?) on conflict (rid, kind, key) do update set body = excluded.body',
@@ -54,8 +61,8 @@ export const sql = {
     select run.worker, run.rid from mark cross join run on run.rid = mark.rid where mark.kind = ? and mark.key = ? and run.worker is not null`,
 
   // Reading
-  run: 'select rid, id, definition, version, tags, status, waits, head, epoch, worker, started, ended from run where id = ?',
-  runOf: 'select rid, id, definition, version, tags, status, waits, head, epoch, worker, started, ended from run where rid = ?',
+  run: `select ${columns} from run where id = ?` as string,
+  runOf: `select ${columns} from run where rid = ?` as string,
   newestSnapshot: 'select seq, version, body from snapshot where rid = ?',
   // A row may begin before the event that is asked for and still hold it.
   events: `

@@ -1,9 +1,7 @@
-import type { Append, Executable, Loaded, LoadOptions, Put, RunRow, Snapshot, Store } from '../engine/store.js'
-import { isAppend } from '../engine/store.js'
-import { checkNames } from './names.js'
+import type { Executable, Loaded, LoadOptions, RunRow, Snapshot, Store } from '../engine/store.js'
 import { restored } from './sqlite-body.js'
 import { Changes } from './sqlite-changes.js'
-import { commitItem, Places } from './sqlite-commit.js'
+import { Commits } from './sqlite-commit.js'
 import type { Connection } from './sqlite-connection.js'
 import type { Driver, SqlValue } from './sqlite-driver.js'
 import { loadDriver } from './sqlite-driver.js'
@@ -34,7 +32,7 @@ export async function sqliteStore(path: string, options: SqliteOptions): Promise
 export function storeOver(connection: Connection, driver: Driver, { durability, maxValue = 16 * 2 ** 20 }: SqliteOptions): Store {
   const locks = new WorkerLocks(driver, connection.path)
   const changes = new Changes(connection)
-  const places = new Places()
+  const commits = new Commits(connection, changes)
 
   return Object.freeze<Store>({
     promises: Object.freeze({ durable: durability, reach: 'machine', maxValue }),
@@ -98,13 +96,7 @@ export function storeOver(connection: Connection, driver: Driver, { durability, 
       const rows = due.length === 0 ? [] : await claimed()
       return { rows, nextWake: await connection.read(() => nextWake(connection, definitions)) }
     },
-    commit: async (batch) => {
-      checkNames(batch)
-      return connection.write(
-        () => batch.map((item) => commitItem(connection, places, item)),
-        () => changes.committed(committerOf(batch)),
-      )
-    },
+    commit: (batch) => commits.commit(batch),
     load: (run, options) => connection.read(() => load(connection, run, options ?? {})),
     list: (filter) => connection.read(() => listRuns(connection, filter)),
     marks: ({ kind, run }) =>
@@ -231,17 +223,6 @@ function versionsOf(definitions: readonly Executable[]): readonly (readonly [nam
 
 function ownedBy(connection: Connection, worker: number): ReadonlyMap<string, number> {
   return new Map(connection.all<{ id: string; epoch: number }>(sql.owned, worker).map(({ id, epoch }) => [id, epoch]))
-}
-
-/** Who commits, if it is one: only then is it known that nobody else has. */
-function committerOf(batch: readonly (Append | Put)[]): number | null {
-  let only: number | null = null
-  for (const item of batch) {
-    if (!isAppend(item)) continue
-    if (only !== null && item.by !== only) return null
-    only = item.by
-  }
-  return only
 }
 
 function load(

@@ -96,6 +96,51 @@ export const appendChecks: readonly StoreCheck[] = [
     },
   },
   {
+    promise: 'an owner that does not know of a command from elsewhere is refused, alone and among others, and nothing of it is kept',
+    holds: async ({ store }) => {
+      const by = await joined(store)
+      const elsewhere = await joined(store)
+      const owner = { worker: by, epoch: 1 }
+      await commit(store, starting('r', by, { own: 'take' }), starting('s', by, { own: 'take' }))
+      await commit(store, adding('r', by, 1, { owner }))
+      await commit(store, adding('r', elsewhere, 2))
+      const refused = { ok: false, why: 'head' }
+      const packed = [
+        { seq: 3, n: 2, body: '["3", "4"]' },
+        { seq: 5, n: 1, body: '["5"]' },
+      ]
+      // As it was before the command; before all; and ahead of what there is.
+      for (const expect of [2, 1, 3 + 1]) same(await store.commit([adding('r', by, expect, { owner })]), [refused])
+      const batch = [adding('s', by, 1, { owner }), adding('r', by, 2, { owner, head: 5, rows: packed })]
+      same(await store.commit(batch), [{ ok: true }, refused])
+      same(await store.commit([adding('r', by, 3, { owner, rows: [{ seq: 4, n: 2, body: '["4", "5"]' }], head: 5 })]), [{ ok: true }])
+      same(await store.commit([adding('r', by, 4, { owner })]), [refused])
+      same(await store.commit([adding('r', by, 5, { owner })]), [{ ok: true }])
+      const loaded = await store.load('r')
+      same(
+        [loaded?.row.head, loaded?.rows.map(({ seq, n }) => [seq, n])],
+        [
+          6,
+          [
+            [1, 1],
+            [2, 1],
+            [3, 1],
+            [4, 2],
+            [6, 1],
+          ],
+        ],
+      )
+      same((await store.load('s'))?.row.head, 2)
+      same(
+        (await store.list({ limit: 9 })).map(({ id, head }) => [id, head]),
+        [
+          ['s', 2],
+          ['r', 6],
+        ],
+      )
+    },
+  },
+  {
     promise: 'who takes a run owns it under a new epoch, and who releases it owns it no more',
     holds: async ({ store }) => {
       const first = await joined(store)

@@ -120,6 +120,23 @@ describe('a store of another version', () => {
     expect(await database(path, 'pragma user_version')).toMatchObject([[{ user_version: migrations.length + 2 }]])
   })
 
+  test('that kept the heads of runs beside their events is read and gone on with', async () => {
+    const path = folder.file()
+    const first = await openConnection(path, process_, migrations.slice(0, 1))
+    first.exec(`
+      insert into run (id, definition, version, tags, status, waits, head, epoch, worker, started)
+      values ('r', 'd', '1', '{}', 'running', '[]', 4, 0, null, 1);
+      insert into event (rid, seq, n, at, body) values (1, 1, 1, 1, '1'), (1, 2, 3, 1, '2')`)
+    first.close()
+    const store = await sqliteStore(path, process_)
+    expect((await store.load('r'))?.row).toMatchObject({ head: 4, status: 'running' })
+    const append = { run: 'r', by: 1, at: 2, rows: [{ seq: 5, n: 1, body: '5' }] }
+    expect(await store.commit([{ ...append, expect: 3, head: 4 }])).toEqual([{ ok: false, why: 'head' }])
+    expect(await store.commit([{ ...append, expect: 4, head: 5 }])).toEqual([{ ok: true }])
+    expect((await store.list({ limit: 1 }))[0]).toMatchObject({ id: 'r', head: 5 })
+    await store.close()
+  })
+
   test('is brought up to date once, by one of those who open it at the same time', async () => {
     const path = await filled(3)
     const once = [...migrations, 'create table once (x)']

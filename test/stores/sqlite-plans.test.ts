@@ -39,6 +39,9 @@ describe('every statement finds its rows by an index', () => {
     ['free', /SEARCH run USING (COVERING )?INDEX run_owned/],
     ['ended', /SEARCH run USING INDEX run_ended/],
     ['events', /SEARCH event USING INDEX event_of_run \(rid=\? AND seq/],
+    ['standing', /SEARCH event USING INDEX event_of_run \(rid=\?\)/],
+    ['run', /SEARCH event USING INDEX event_of_run \(rid=\?\)/],
+    ['goOn', /^SEARCH run USING INTEGER PRIMARY KEY \(rowid=\?\)$/],
     ['dropRecords', /SEARCH record USING INDEX record_of_run/],
   ] as const)('%s by the one that was made for it', (name, step) => {
     expect(planOf(sql[name]).join('\n')).toMatch(step)

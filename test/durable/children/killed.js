@@ -1,21 +1,32 @@
 // Executes the house, or a rollback, on the store, and kills itself around a commit: `{ store, log, of?, kill?: { when, nth } }`.
 import * as houses from './house.js'
 import * as rollbacks from './rollback.js'
-import { given, loadDriver, open, openConnection, say, storeOver, tutti, write } from './tutti.js'
+import { Connection, given, loadDriver, open, openConnection, openDatabase, say, storeOver, tutti, write } from './tutti.js'
 
 const die = () => process.kill(process.pid, 'SIGKILL')
 const { when = 'never', nth = 0 } = given.kill ?? {}
 const options = /** @type {const} */ ({ durability: 'process' })
-const connection = await openConnection(given.store, options)
 let commits = 0
 let isCommitting = false
-const plain = connection.run.bind(connection)
-connection.run = (sql, ...values) => {
-  // Everything is written, and nothing is committed.
-  if (when === 'inside' && isCommitting && commits === nth && sql === 'commit') die()
-  return plain(sql, ...values)
+// Something is written, and nothing is committed: an event is in its table, or all is done but the end of the transaction.
+const inside = () => {
+  if (when === 'inside' && isCommitting && commits === nth) die()
 }
-const inner = storeOver(connection, await loadDriver(), options)
+const connection = await openConnection(given.store, options)
+const db = openDatabase(await loadDriver(), given.store, 'write')
+db.function('inside', { varargs: true }, () => {
+  inside()
+  return null
+})
+db.exec('pragma synchronous = normal; create temp trigger written after insert on main.event begin select inside(); end')
+const watched = new Connection(db, given.store, 10_000)
+const plain = watched.do.bind(watched)
+watched.do = (sql, ...values) => {
+  if (sql === 'commit') inside()
+  plain(sql, ...values)
+}
+connection.close()
+const inner = storeOver(watched, await loadDriver(), options)
 const store = {
   ...inner,
   /** @type {typeof inner.commit} */

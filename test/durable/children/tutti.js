@@ -12,11 +12,15 @@ const opening = await import(`${at}stores/sqlite-open.js`)
 /** @type {typeof import('../../../dist/stores/sqlite-driver.js')} */
 const driver = await import(`${at}stores/sqlite-driver.js`)
 
+/** @type {typeof import('../../../dist/stores/sqlite-connection.js')} */
+const connecting = await import(`${at}stores/sqlite-connection.js`)
+
 export const tutti = index
 export const { open, TuttiError } = index
 export const { sqliteStore, storeOver } = sqlite
 export const { openConnection } = opening
-export const { loadDriver } = driver
+export const { loadDriver, openDatabase } = driver
+export const { Connection } = connecting
 
 /** What the test has to say, as JSON. */
 export const given = JSON.parse(process.argv[2] ?? '{}')
