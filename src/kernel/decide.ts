@@ -32,13 +32,20 @@ export function decide(state: State, command: Command, at: number, code: Code | 
     const refusal = carryOut(draft, command)
     if (refusal !== null) return { refusal }
     if (draft.events.length === 0) return { events: [], state }
-    consequences(draft)
+    if (!isRecord(draft.events)) consequences(draft)
     draft.state.edit = null
     return { events: draft.events, state: draft.state }
   } catch (error) {
     if (error instanceof NeedsCode) return { refusal: { code: 'NEEDS_CODE', message: `${error.what} is needed to decide this` } }
     throw error
   }
+}
+
+/** What is recorded of an activity moves nobody: nothing follows from it. Most decisions are of this kind. */
+function isRecord(events: readonly Event[]): boolean {
+  if (events.length !== 1) return false
+  const type = events[0]?.type
+  return type === 'activity.completed' || type === 'activity.started' || type === 'activity.failed' || type === 'sleep.started'
 }
 
 const refuse = (code: RefusalCode, message: string): Refusal => ({ code, message })
@@ -234,11 +241,16 @@ function isVerdict(value: unknown): boolean {
 
 // ── turns ────────────────────────────────────────────────────────────────────────────────────────────────
 
+/** Whether exactly this execution is owed. */
+function isOwed(state: State, speaker: Speaker): boolean {
+  const owed = state.turns.get(speaker.branch)
+  if (owed === undefined || owed.turn !== speaker.turn || owed.attempt !== speaker.attempt || owed.agent !== speaker.agent) return false
+  return true
+}
+
 /** The branch whose turn this is, if exactly this execution of it is owed. */
 function speaking(state: State, speaker: Speaker): Branch | null {
-  const owed = state.turns.get(speaker.branch)
-  if (owed === undefined || owed.turn !== speaker.turn || owed.attempt !== speaker.attempt || owed.agent !== speaker.agent) return null
-  return branchOf(state, speaker.branch)
+  return isOwed(state, speaker) ? branchOf(state, speaker.branch) : null
 }
 
 function stale({ branch, agent, turn, attempt }: Speaker): Refusal {
@@ -330,47 +342,59 @@ type ActivityCommand = Extract<Command, ActivitySpeaker>
 
 /** Once the result of an activity is recorded, nothing of it is recorded again. */
 function record(draft: Draft, command: ActivityCommand): Refusal | null {
-  const branch = speaking(draft.state, command)
-  if (branch === null) return command.type === 'activity.complete' ? recordLate(draft, command) : stale(command)
-  const { key, name, delivered } = command
-  const known = draft.state.work.get(branch.id)?.records.get(key)
+  if (!isOwed(draft.state, command)) return command.type === 'activity.complete' ? recordLate(draft, command) : stale(command)
+  const known = draft.state.work.get(command.branch)?.records.get(command.key)
   if (known !== undefined && (known.status !== 'started' || command.type === 'activity.start'))
-    return refuse('ACTIVITY_RECORDED', `the activity ${key} of turn ${branch.turn} on branch ${branch.id} is recorded already`)
-  const activity = { ...ofTurn(branch), key, name, delivered }
+    return refuse(
+      'ACTIVITY_RECORDED',
+      `the activity ${command.key} of turn ${command.turn} on branch ${command.branch} is recorded already`,
+    )
   switch (command.type) {
     case 'activity.start':
-      return startActivity(draft, command, activity)
-    case 'activity.complete': {
-      const { value, usage } = command
-      emit(draft, { type: 'activity.completed', ...activity, ...(value !== undefined && { value }), ...(usage !== undefined && { usage }) })
-      crossSpent(draft)
+      return startActivity(draft, command)
+    case 'activity.complete':
+      emit(draft, completedBy(command))
+      crossSpent(draft, nothing)
       return null
-    }
     case 'activity.fail': {
       const { error, usage } = command
-      emit(draft, { type: 'activity.failed', ...activity, error, ...(usage !== undefined && { usage }) })
-      crossSpent(draft)
+      emit(draft, { type: 'activity.failed', ...activityOf(command), error, ...(usage !== undefined && { usage }) })
+      crossSpent(draft, nothing)
       return null
     }
     case 'sleep.start':
-      emit(draft, { type: 'sleep.started', ...activity, ms: command.ms })
+      emit(draft, { type: 'sleep.started', ...activityOf(command), ms: command.ms })
       return null
   }
 }
 
+/** Most commands are of this kind, with a value and nothing else: their event is made in one piece. */
+function completedBy(command: Extract<Command, { type: 'activity.complete' }>): Extract<EventBody, { type: 'activity.completed' }> {
+  const { branch, agent, turn, attempt, key, name, delivered, value, usage } = command
+  const type = 'activity.completed'
+  if (value === undefined || usage !== undefined)
+    return { type, ...activityOf(command), ...(value !== undefined && { value }), ...(usage !== undefined && { usage }) }
+  return { seq: 0, at: 0, type, branch, agent, turn, attempt, key, name, delivered, value } as EventBody & { type: typeof type }
+}
+
+/** What an event says of its activity: the attempt, which is owed, and which of its calls it was. */
+function activityOf({ branch, agent, turn, attempt, key, name, delivered }: ActivityCommand) {
+  return { branch, agent, turn, attempt, key, name, delivered } as const
+}
+
+const nothing: Reserve = Object.freeze({ tokens: 0, costUsd: 0 })
+
 /** What it may use is set aside before it starts: where there is not enough left, the run has crossed its limit and nothing starts. */
-function startActivity(
-  draft: Draft,
-  { undo, reserve }: Extract<Command, { type: 'activity.start' }>,
-  activity: Omit<Extract<EventBody, { type: 'activity.started' }>, 'type' | 'undo' | 'reserve'>,
-): null {
-  if (!crossSpent(draft, reserve))
+function startActivity(draft: Draft, command: Extract<Command, { type: 'activity.start' }>): null {
+  const { undo, reserve } = command
+  const activity = activityOf(command)
+  if (!crossSpent(draft, reserve ?? nothing))
     emit(draft, { type: 'activity.started', ...activity, ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }) })
   return null
 }
 
 /** Fails the run if what is used, what is set aside and `more` are over what it may use. */
-function crossSpent(draft: Draft, more: Reserve = { tokens: 0, costUsd: 0 }): boolean {
+function crossSpent(draft: Draft, more: Reserve): boolean {
   const { tokens, costUsd } = shapeOf(draft.state).limits
   const { spent } = draft.state
   if (tokens !== undefined && spent.tokens + spent.reserved.tokens + more.tokens > tokens)
@@ -384,11 +408,10 @@ function crossSpent(draft: Draft, more: Reserve = { tokens: 0, costUsd: 0 }): bo
 
 /** It was done after its attempt had been aborted: that is used for nothing but to undo it. */
 function recordLate(draft: Draft, command: Extract<Command, { type: 'activity.complete' }>): Refusal | null {
-  const { branch, agent, turn, attempt, key, name, delivered, value } = command
+  const { branch, turn, attempt, key, value } = command
   const aborted = draft.state.aborting.get(attemptId(branch, turn, attempt))
   if (aborted?.undo?.open.some((open) => open.key === key) !== true) return stale(command)
-  const activity = { branch, agent, turn, attempt, key, name, delivered }
-  emit(draft, { type: 'activity.completed', ...activity, ...(value !== undefined && { value }), late: true })
+  emit(draft, { type: 'activity.completed', ...activityOf(command), ...(value !== undefined && { value }), late: true })
   return null
 }
 

@@ -17,10 +17,11 @@ import {
   stepSkipped,
 } from './fold-branches.js'
 import {
+  activitySettled,
+  activityStarted,
   askAnswered,
   askExpired,
   askOpened,
-  recorded,
   sleepStarted,
   timerFired,
   turnCompleted,
@@ -28,17 +29,7 @@ import {
   turnRejected,
   turnStarted,
 } from './fold-turns.js'
-import {
-  abortedEnded,
-  activityDone,
-  barrierUndoing,
-  lateActivity,
-  takeOver,
-  undoCompleted,
-  undoFailed,
-  undoPlanned,
-  undoStarted,
-} from './fold-undo.js'
+import { abortedEnded, barrierUndoing, lateActivity, takeOver, undoCompleted, undoFailed, undoPlanned, undoStarted } from './fold-undo.js'
 import { copyState, type Folding, type Of } from './folding.js'
 import { attemptId, runTimer, undoTimer } from './ids.js'
 import { changed } from './lifecycle.js'
@@ -134,18 +125,11 @@ export function fold(state: Folding, event: Event): void {
     case 'turn.aborted':
       return turnAborted(state, event)
     case 'activity.started':
-      return recorded(state, event, {
-        status: 'started',
-        ...(event.undo !== undefined && { undo: event.undo }),
-        ...(event.reserve !== undefined && { reserve: event.reserve }),
-      })
+      return activityStarted(state, event)
     case 'activity.completed':
-      if (event.late) return activityLate(state, event)
-      activityDone(state, event)
-      return recorded(state, event, { status: 'completed', ...(event.value !== undefined && { value: event.value }), ...usageOf(event) })
+      return event.late ? activityLate(state, event) : activitySettled(state, event)
     case 'activity.failed':
-      activityDone(state, event)
-      return recorded(state, event, { status: 'failed', error: event.error, ...usageOf(event) })
+      return activitySettled(state, event)
     case 'sleep.started':
       return sleepStarted(state, event)
     case 'ask.opened':
@@ -166,8 +150,6 @@ export function fold(state: Folding, event: Event): void {
       return undoFailed(state, event)
   }
 }
-
-const usageOf = ({ usage }: Of<'activity.completed' | 'activity.failed'>) => (usage === undefined ? {} : { usage })
 
 function runStarted(state: Folding, event: Of<'run.started'>): void {
   const { timeoutMs } = event.shape.limits

@@ -1,6 +1,6 @@
 import type { Action } from './action.js'
 import type { Event } from './event.js'
-import { abortedWork, childLeft, turnDone, undoDue } from './fold-undo.js'
+import { abortedWork, activityDone, childLeft, turnDone, undoDue } from './fold-undo.js'
 import { type ChangingBranch, changingBranch, type Folding, type Of } from './folding.js'
 import { attemptId, backoffTimer, sleepTimer } from './ids.js'
 import { changed } from './lifecycle.js'
@@ -118,35 +118,50 @@ export function timerFired(state: Folding, id: string): void {
 
 const noWork: TurnWork = { records: Trie.empty<ActivityRecord>(), count: 0, earlier: Trie.empty<ActivityRecord>() }
 
-type Recorded = Of<'activity.started' | 'activity.completed' | 'activity.failed' | 'sleep.started'>
-type How<R = ActivityRecord> = R extends unknown ? Omit<R, 'key' | 'name' | 'order' | 'delivered' | 'at'> : never
+type Settled = Of<'activity.completed' | 'activity.failed'>
 
-export function recorded(state: Folding, { branch, key, name, delivered, at }: Recorded, how: How): void {
-  const work = state.work.get(branch) ?? noWork
-  const settled = how.status === 'completed' || how.status === 'failed'
-  const record = Object.freeze({ key, name, delivered, at, order: settled ? work.count : -1, ...how }) as ActivityRecord
-  if (settled) spend(state, work.records.get(key), record)
-  else if (how.status === 'started' && how.reserve !== undefined) state.spent = reserving(state.spent, how.reserve)
-  if (settled && work.records.get(key)?.status === 'sleeping') state.timers = state.timers.delete(sleepTimer(branch, key), state.edit)
-  state.crashes = state.crashes.delete(branch, state.edit)
-  state.work = state.work.set(
-    branch,
-    { ...work, records: work.records.set(key, record), count: work.count + (settled ? 1 : 0) },
-    state.edit,
-  )
+/** An activity is over: its result is the next of its attempt. */
+export function activitySettled(state: Folding, event: Settled): void {
+  const work = state.work.get(event.branch) ?? noWork
+  const before = work.records.get(event.key)
+  activityDone(state, event, before)
+  // What it used counts instead of what was set aside for it.
+  const reserve = reserveOf(before)
+  if (reserve !== undefined || event.usage !== undefined) state.spent = settling(state.spent, reserve, usedBy(event.usage))
+  if (before?.status === 'sleeping') state.timers = state.timers.delete(sleepTimer(event.branch, event.key), state.edit)
+  record(state, event.branch, work, settledRecord(event, work.count), work.count + 1)
 }
 
-/** What an activity used counts instead of what was set aside for it. */
-function spend(state: Folding, before: ActivityRecord | undefined, { usage }: ActivityRecord): void {
-  const reserve = reserveOf(before)
-  if (reserve !== undefined || usage !== undefined) state.spent = settling(state.spent, reserve, usedBy(usage))
+function settledRecord(event: Settled, order: number): ActivityRecord {
+  const { key, name, delivered, at, usage } = event
+  if (event.type === 'activity.failed')
+    return Object.freeze({ key, name, delivered, at, order, status: 'failed', error: event.error, ...(usage !== undefined && { usage }) })
+  const { value } = event
+  // Most are of this kind.
+  if (value !== undefined && usage === undefined) return Object.freeze({ key, name, delivered, at, order, status: 'completed', value })
+  const given = { ...(value !== undefined && { value }), ...(usage !== undefined && { usage }) }
+  return Object.freeze({ key, name, delivered, at, order, status: 'completed', ...given })
+}
+
+export function activityStarted(state: Folding, { branch, key, name, delivered, at, undo, reserve }: Of<'activity.started'>): void {
+  if (reserve !== undefined) state.spent = reserving(state.spent, reserve)
+  const given = { ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }) }
+  const work = state.work.get(branch) ?? noWork
+  record(state, branch, work, Object.freeze({ key, name, delivered, at, order: -1, status: 'started', ...given }), work.count)
+}
+
+function record(state: Folding, branch: string, work: TurnWork, one: ActivityRecord, count: number): void {
+  state.crashes = state.crashes.delete(branch, state.edit)
+  state.work = state.work.set(branch, { records: work.records.set(one.key, one), count, earlier: work.earlier }, state.edit)
 }
 
 const reserveOf = (record: ActivityRecord | undefined): Reserve | undefined => (record?.status === 'started' ? record.reserve : undefined)
 
 export function sleepStarted(state: Folding, event: Of<'sleep.started'>): void {
-  recorded(state, event, { status: 'sleeping' })
-  const id = sleepTimer(event.branch, event.key)
+  const { branch, key, name, delivered, at } = event
+  const work = state.work.get(branch) ?? noWork
+  record(state, branch, work, Object.freeze({ key, name, delivered, at, order: -1, status: 'sleeping' }), work.count)
+  const id = sleepTimer(branch, key)
   state.timers = state.timers.set(id, { id, kind: 'sleep', due: clockAt(state as State, event.at) + event.ms }, state.edit)
 }
 

@@ -3,7 +3,7 @@ import type { Failure } from './failure.js'
 import type { Folding, Of } from './folding.js'
 import { rootBarrier, undoTimer } from './ids.js'
 import { changed } from './lifecycle.js'
-import type { Attempt, Barrier, Branch, State } from './state.js'
+import type { ActivityRecord, Attempt, Barrier, Branch, State } from './state.js'
 import { barrierOf, branchOf, shapeOf } from './state.js'
 import type { AbortedWork, DoneNode, Entry, Path, Plan, Seat, Undo } from './undo-state.js'
 import { cleared, undoOrder } from './undo-order.js'
@@ -110,10 +110,13 @@ function activitiesOf(state: State, branch: string): { activities?: Readonly<Rec
 }
 
 /** The activity of a tool that can be undone has completed, or nobody knows. */
-export function activityDone(state: Folding, event: Of<'activity.completed' | 'activity.failed'>): void {
+export function activityDone(
+  state: Folding,
+  event: Of<'activity.completed' | 'activity.failed'>,
+  record: ActivityRecord | undefined,
+): void {
   if (state.run?.undoes !== true) return
   const branch = state.branches.get(event.branch)
-  const record = state.work.get(event.branch)?.records.get(event.key)
   if (branch === undefined || record?.status !== 'started' || record.undo === undefined) return
   const known = event.type === 'activity.completed' ? 'returned' : 'unknown'
   if (known === 'unknown' && (event as Of<'activity.failed'>).error.code !== 'ACTIVITY_OUTCOME_UNKNOWN') return

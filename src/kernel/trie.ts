@@ -18,7 +18,11 @@ const nobody: Edit = -1
 /** A trie that is made from nothing. */
 const maker: Edit = -2
 
+// Only an inner node has a shift. That is what tells it from the others: `instanceof` costs a call, on every node of every path.
+
 class Leaf<V> {
+  declare readonly shift: undefined
+  declare readonly all: undefined
   readonly key: Key
   value: V
   readonly edit: Edit
@@ -31,6 +35,7 @@ class Leaf<V> {
 
 /** Keys of one hash. */
 class Twins<V> {
+  declare readonly shift: undefined
   readonly hash: number
   readonly all: readonly Leaf<V>[]
   constructor(hash: number, all: Leaf<V>[]) {
@@ -146,15 +151,15 @@ function putKid<V>(node: Inner<V>, place: number, kid: Node<V> | null): void {
   }
 }
 
-/** The node with another kid: itself, if it belongs to this edit. */
-function withKid<V>(node: Inner<V>, place: number, kid: Node<V> | null, edit: Edit): Inner<V> {
-  const own = edit !== nobody && node.edit === edit ? node : new Inner(node.hash, node.shift, edit, node)
-  putKid(own, place, kid)
-  return own
+/** The node, to be changed: itself, if it belongs to this edit. */
+function owned<V>(node: Inner<V>, edit: Edit): Inner<V> {
+  return edit !== nobody && node.edit === edit ? node : new Inner(node.hash, node.shift, edit, node)
 }
 
 /** A leaf does not keep its hash: there are many of them, and it is seldom asked for. */
-const hashBelow = <V>(node: Node<V>): number => (node instanceof Leaf ? hashOf(node.key) : node.hash)
+function hashBelow<V>(node: Node<V>): number {
+  return node.shift === undefined && node.all === undefined ? hashOf(node.key) : node.hash
+}
 
 /** A node and a leaf that part somewhere, under a new one. */
 function pairOf<V>(node: Node<V>, leaf: Leaf<V>, hash: number, edit: Edit): Inner<V> {
@@ -165,31 +170,20 @@ function pairOf<V>(node: Node<V>, leaf: Leaf<V>, hash: number, edit: Edit): Inne
   return pair
 }
 
-/** Puts a leaf in the place of the one with its key, or where there is none. */
-function setIn<V>(node: Node<V>, leaf: Leaf<V>, hash: number, edit: Edit): Node<V> {
-  if (node instanceof Inner) {
-    if (!isUnder(hash, node)) return pairOf(node, leaf, hash, edit)
-    const place = (hash >>> node.shift) & 7
-    const kid = kidOf(node, place)
-    return withKid(node, place, kid === null ? leaf : setIn(kid, leaf, hash, edit), edit)
-  }
-  if (node instanceof Leaf && node.key === leaf.key) return leaf
+/** What comes to stand where a path ends: the leaf, in the place of the one with its key or beside what is there. */
+function joined<V>(node: Node<V>, leaf: Leaf<V>, hash: number, edit: Edit): Node<V> {
+  if (node.shift !== undefined) return pairOf(node, leaf, hash, edit)
+  if (node.all === undefined && node.key === leaf.key) return leaf
   if (hashBelow(node) !== hash) return pairOf(node, leaf, hash, edit)
-  const others = node instanceof Leaf ? [node] : node.all.filter((twin) => twin.key !== leaf.key)
+  const others = node.all === undefined ? [node] : node.all.filter((twin) => twin.key !== leaf.key)
   return new Twins(hash, [...others, leaf])
 }
 
-/** Takes out a key that is there. */
-function deleteIn<V>(node: Node<V>, hash: number, key: Key, edit: Edit): Node<V> | null {
-  if (node instanceof Leaf) return null
-  if (node instanceof Twins) {
-    const all = node.all.filter((twin) => twin.key !== key)
-    return all.length === 1 ? (all[0] ?? null) : new Twins(node.hash, all)
-  }
-  const place = (hash >>> node.shift) & 7
-  const kid = kidOf(node, place)
-  const left = kid === null ? null : deleteIn(kid, hash, key, edit)
-  return (left === null ? onlyKidBut(node, place) : null) ?? withKid(node, place, left, edit)
+/** What is left of where a path ends without a key that is there. */
+function without<V>(node: Leaf<V> | Twins<V>, key: Key): Node<V> | null {
+  if (node.all === undefined) return null
+  const all = node.all.filter((twin) => twin.key !== key)
+  return all.length === 1 ? (all[0] ?? null) : new Twins(node.hash, all)
 }
 
 /** The one kid that is left beside the one at this place, if it is one: it takes the node's place. */
@@ -204,29 +198,36 @@ function onlyKidBut<V>(node: Inner<V>, place: number): Node<V> | null {
   return only
 }
 
-function leafIn<V>(root: Node<V> | null, hash: number, key: Key): Leaf<V> | null {
-  let node = root
-  while (node instanceof Inner) node = kidOf(node, (hash >>> node.shift) & 7)
-  if (node instanceof Leaf) return node.key === key ? node : null
-  return node?.all.find((twin) => twin.key === key) ?? null
+function leafIn<V>(root: Node<V> | null, key: Key): Leaf<V> | null {
+  if (root === null) return null
+  let node: Node<V> | null = root
+  if (node.shift !== undefined) {
+    const hash = hashOf(key)
+    while (node !== null && node.shift !== undefined) node = kidOf(node, (hash >>> node.shift) & 7)
+    if (node === null) return null
+  }
+  if (node.all === undefined) return node.key === key ? node : null
+  return node.all.find((twin) => twin.key === key) ?? null
 }
 
 function leavesOf<V>(node: Node<V> | null, found: Leaf<V>[] = []): Leaf<V>[] {
-  if (node instanceof Leaf) found.push(node)
-  else if (node instanceof Twins) found.push(...node.all)
-  else if (node !== null) for (let place = 0; place < 8; place++) leavesOf(kidOf(node, place), found)
+  if (node === null) return found
+  if (node.shift !== undefined) for (let place = 0; place < 8; place++) leavesOf(kidOf(node, place), found)
+  else if (node.all === undefined) found.push(node)
+  else found.push(...node.all)
   return found
 }
 
 /** Whether a node is one under which the other would stand. */
 function isAbove<V>(node: Node<V> | null, other: Node<V>): node is Inner<V> {
-  return node instanceof Inner && isUnder(hashBelow(other), node) && !(other instanceof Inner && other.shift >= node.shift)
+  if (node === null || node.shift === undefined) return false
+  return isUnder(hashBelow(other), node) && !(other.shift !== undefined && other.shift >= node.shift)
 }
 
 /** Hands over the leaves that stand in one of the two nodes only; shared parts are skipped without a look. */
 function compare<V>(a: Node<V> | null, b: Node<V> | null, before: (leaf: Leaf<V>) => void, after: (leaf: Leaf<V>) => void): void {
   if (a === b) return
-  if (a instanceof Inner && b instanceof Inner && a.shift === b.shift && isUnder(a.hash, b)) {
+  if (a !== null && b !== null && a.shift !== undefined && b.shift !== undefined && a.shift === b.shift && isUnder(a.hash, b)) {
     for (let place = 0; place < 8; place++) compare(kidOf(a, place), kidOf(b, place), before, after)
   } else if (b !== null && isAbove(a, b)) {
     const home = (hashBelow(b) >>> a.shift) & 7
@@ -267,37 +268,75 @@ export class Trie<V, K extends Key = string> {
   }
 
   get(key: K): V | undefined {
-    return leafIn(this.#root, hashOf(key), key)?.value
+    return leafIn(this.#root, key)?.value
   }
 
   has(key: K): boolean {
-    return leafIn(this.#root, hashOf(key), key) !== null
+    return leafIn(this.#root, key) !== null
   }
 
   /** The value, if it was put here under this edit: whoever has the token made it and may change it. */
   own(key: K, edit: Edit | null): V | undefined {
-    const leaf = leafIn(this.#root, hashOf(key), key)
+    const leaf = leafIn(this.#root, key)
     return leaf !== null && leaf.edit === edit ? leaf.value : undefined
   }
 
+  /** One walk down: what is on the path is copied, or is this edit's already. */
   set(key: K, value: V, edit: Edit | null = null): Trie<V, K> {
     const by = edit ?? nobody
+    let root = this.#root
+    if (root === null) return this.#with(new Leaf(key, value, by), 1, by)
     const hash = hashOf(key)
-    const known = leafIn(this.#root, hash, key)
+    let above: Inner<V> | null = null
+    let place = 0
+    let node: Node<V> | null = root
+    while (node !== null && node.shift !== undefined && isUnder(hash, node)) {
+      const own: Inner<V> = owned(node, by)
+      if (above === null) root = own
+      else if (own !== node) putKid(above, place, own)
+      above = own
+      place = (hash >>> own.shift) & 7
+      node = kidOf(own, place)
+    }
+    const known = node === null || node.shift !== undefined ? null : leafIn(node, key)
     if (known !== null && by !== nobody && known.edit === by) {
       known.value = value
       return this
     }
     const leaf = new Leaf(key, value, by)
-    return this.#with(this.#root === null ? leaf : setIn(this.#root, leaf, hash, by), known === null ? this.#size + 1 : this.#size, by)
+    const last = node === null ? leaf : joined(node, leaf, hash, by)
+    if (above === null) root = last
+    else putKid(above, place, last)
+    return this.#with(root, known === null ? this.#size + 1 : this.#size, by)
   }
 
   delete(key: K, edit: Edit | null = null): Trie<V, K> {
-    if (this.#root === null) return this
+    if (leafIn(this.#root, key) === null) return this
     const by = edit ?? nobody
-    const hash = hashOf(key)
-    if (leafIn(this.#root, hash, key) === null) return this
-    return this.#with(deleteIn(this.#root, hash, key, by), this.#size - 1, by)
+    const size = this.#size - 1
+    let root = this.#root
+    let above: Inner<V> | null = null
+    let place = 0
+    let node = root
+    const hash = node?.shift === undefined ? 0 : hashOf(key)
+    while (node !== null && node.shift !== undefined) {
+      const next = (hash >>> node.shift) & 7
+      const kid = kidOf(node, next)
+      const left: Node<V> | null = kid === null || kid.shift !== undefined ? kid : without(kid, key)
+      const only: Node<V> | null = left === null ? onlyKidBut(node, next) : null
+      const own: Node<V> = only ?? owned(node, by)
+      if (above === null) root = own
+      else if (own !== node) putKid(above, place, own)
+      if (only !== null || own.shift === undefined) return this.#with(root, size, by)
+      if (left !== kid) {
+        putKid(own, next, left)
+        return this.#with(root, size, by)
+      }
+      above = own
+      place = next
+      node = kid
+    }
+    return this.#with(node === null ? null : without(node, key), size, by)
   }
 
   #with(root: Node<V> | null, size: number, edit: Edit): Trie<V, K> {

@@ -44,7 +44,7 @@ export const engineMutants: readonly EngineMutant[] = [
     cuts: [
       {
         file: 'kernel/fold-turns.js',
-        find: "if (settled && work.records.get(key)?.status === 'sleeping')",
+        find: "if (before?.status === 'sleeping')",
         put: 'if (false)',
       },
     ],
