@@ -18,34 +18,26 @@ const nobody: Edit = -1
 /** A trie that is made from nothing. */
 const maker: Edit = -2
 
-// Only an inner node has a shift. That is what tells it from the others: `instanceof` costs a call, on every node of every path.
+// Nodes are plain objects, and only an inner one has a shift: a path is walked while the code is still cold, and there a constructor or
+// an `instanceof` costs more than what it does.
 
-class Leaf<V> {
-  declare readonly shift: undefined
-  declare readonly all: undefined
+interface Leaf<V> {
+  readonly shift?: undefined
+  readonly all?: undefined
   readonly key: Key
   value: V
   readonly edit: Edit
-  constructor(key: Key, value: V, edit: Edit) {
-    this.key = key
-    this.value = value
-    this.edit = edit
-  }
 }
 
-/** Keys of one hash. */
-class Twins<V> {
-  declare readonly shift: undefined
+/** Keys of one hash, in their order. */
+interface Twins<V> {
+  readonly shift?: undefined
   readonly hash: number
   readonly all: readonly Leaf<V>[]
-  constructor(hash: number, all: Leaf<V>[]) {
-    this.hash = hash
-    this.all = all.sort((a, b) => (a.key < b.key ? -1 : 1))
-  }
 }
 
 /** Its kids stand in fields and not in a list, because that is one object for each node of a path instead of three. */
-class Inner<V> {
+interface Inner<V> {
   /** The hash of anything below it: they are all equal above `shift + 3`. */
   readonly hash: number
   readonly shift: number
@@ -58,19 +50,6 @@ class Inner<V> {
   f: Node<V> | null
   g: Node<V> | null
   h: Node<V> | null
-  constructor(hash: number, shift: number, edit: Edit, like: Inner<V> | null) {
-    this.hash = hash
-    this.shift = shift
-    this.edit = edit
-    this.a = like === null ? null : like.a
-    this.b = like === null ? null : like.b
-    this.c = like === null ? null : like.c
-    this.d = like === null ? null : like.d
-    this.e = like === null ? null : like.e
-    this.f = like === null ? null : like.f
-    this.g = like === null ? null : like.g
-    this.h = like === null ? null : like.h
-  }
 }
 
 type Node<V> = Leaf<V> | Twins<V> | Inner<V>
@@ -153,7 +132,9 @@ function putKid<V>(node: Inner<V>, place: number, kid: Node<V> | null): void {
 
 /** The node, to be changed: itself, if it belongs to this edit. */
 function owned<V>(node: Inner<V>, edit: Edit): Inner<V> {
-  return edit !== nobody && node.edit === edit ? node : new Inner(node.hash, node.shift, edit, node)
+  if (edit !== nobody && node.edit === edit) return node
+  const { hash, shift, a, b, c, d, e, f, g, h } = node
+  return { hash, shift, edit, a, b, c, d, e, f, g, h }
 }
 
 /** A leaf does not keep its hash: there are many of them, and it is seldom asked for. */
@@ -164,9 +145,10 @@ function hashBelow<V>(node: Node<V>): number {
 /** A node and a leaf that part somewhere, under a new one. */
 function pairOf<V>(node: Node<V>, leaf: Leaf<V>, hash: number, edit: Edit): Inner<V> {
   const other = hashBelow(node)
-  const pair = new Inner<V>(hash, partingOf(hash, other), edit, null)
-  putKid(pair, (other >>> pair.shift) & 7, node)
-  putKid(pair, (hash >>> pair.shift) & 7, leaf)
+  const shift = partingOf(hash, other)
+  const pair: Inner<V> = { hash, shift, edit, a: null, b: null, c: null, d: null, e: null, f: null, g: null, h: null }
+  putKid(pair, (other >>> shift) & 7, node)
+  putKid(pair, (hash >>> shift) & 7, leaf)
   return pair
 }
 
@@ -176,14 +158,14 @@ function joined<V>(node: Node<V>, leaf: Leaf<V>, hash: number, edit: Edit): Node
   if (node.all === undefined && node.key === leaf.key) return leaf
   if (hashBelow(node) !== hash) return pairOf(node, leaf, hash, edit)
   const others = node.all === undefined ? [node] : node.all.filter((twin) => twin.key !== leaf.key)
-  return new Twins(hash, [...others, leaf])
+  return { hash, all: [...others, leaf].sort((a, b) => (a.key < b.key ? -1 : 1)) }
 }
 
 /** What is left of where a path ends without a key that is there. */
 function without<V>(node: Leaf<V> | Twins<V>, key: Key): Node<V> | null {
   if (node.all === undefined) return null
   const all = node.all.filter((twin) => twin.key !== key)
-  return all.length === 1 ? (all[0] ?? null) : new Twins(node.hash, all)
+  return all.length === 1 ? (all[0] ?? null) : { hash: node.hash, all }
 }
 
 /** The one kid that is left beside the one at this place, if it is one: it takes the node's place. */
@@ -198,14 +180,12 @@ function onlyKidBut<V>(node: Inner<V>, place: number): Node<V> | null {
   return only
 }
 
-function leafIn<V>(root: Node<V> | null, key: Key): Leaf<V> | null {
-  if (root === null) return null
+const isLeaf = <V>(node: Node<V>): node is Leaf<V> => node.shift === undefined && node.all === undefined
+
+function leafIn<V>(root: Node<V>, hash: number, key: Key): Leaf<V> | null {
   let node: Node<V> | null = root
-  if (node.shift !== undefined) {
-    const hash = hashOf(key)
-    while (node !== null && node.shift !== undefined) node = kidOf(node, (hash >>> node.shift) & 7)
-    if (node === null) return null
-  }
+  while (node !== null && node.shift !== undefined) node = kidOf(node, (hash >>> node.shift) & 7)
+  if (node === null) return null
   if (node.all === undefined) return node.key === key ? node : null
   return node.all.find((twin) => twin.key === key) ?? null
 }
@@ -246,6 +226,9 @@ export class Trie<V, K extends Key = string> {
   #root: Node<V> | null
   #size: number
   readonly #edit: Edit
+  /** What was last looked for, and its hash: one decision asks for the same few again and again. */
+  #last: Leaf<V> | null = null
+  #hash = 0
 
   private constructor(root: Node<V> | null, size: number, edit: Edit) {
     this.#root = root
@@ -268,25 +251,46 @@ export class Trie<V, K extends Key = string> {
   }
 
   get(key: K): V | undefined {
-    return leafIn(this.#root, key)?.value
+    return this.leaf(key)?.value
   }
 
   has(key: K): boolean {
-    return leafIn(this.#root, key) !== null
+    return this.leaf(key) !== null
+  }
+
+  private leaf(key: K): Leaf<V> | null {
+    const last = this.#last
+    if (last !== null && last.key === key) return last
+    const root = this.#root
+    if (root === null) return null
+    // The one key that there is needs no hash to be found.
+    const hash = isLeaf(root) ? 0 : hashOf(key)
+    const leaf = leafIn(root, hash, key)
+    if (leaf !== null) {
+      this.#last = leaf
+      this.#hash = hash
+    }
+    return leaf
   }
 
   /** The value, if it was put here under this edit: whoever has the token made it and may change it. */
   own(key: K, edit: Edit | null): V | undefined {
-    const leaf = leafIn(this.#root, key)
+    const leaf = this.leaf(key)
     return leaf !== null && leaf.edit === edit ? leaf.value : undefined
   }
 
   /** One walk down: what is on the path is copied, or is this edit's already. */
   set(key: K, value: V, edit: Edit | null = null): Trie<V, K> {
     const by = edit ?? nobody
+    const last = this.#last
+    if (last !== null && last.key === key && last.edit === by && by !== nobody) {
+      last.value = value
+      return this
+    }
+    const leaf: Leaf<V> = { key, value, edit: by }
     let root = this.#root
-    if (root === null) return this.#with(new Leaf(key, value, by), 1, by)
-    const hash = hashOf(key)
+    if (root === null || (isLeaf(root) && root.key === key)) return this.with(leaf, 1, by, leaf, 0)
+    const hash = last !== null && last.key === key ? this.#hash : hashOf(key)
     let above: Inner<V> | null = null
     let place = 0
     let node: Node<V> | null = root
@@ -298,27 +302,22 @@ export class Trie<V, K extends Key = string> {
       place = (hash >>> own.shift) & 7
       node = kidOf(own, place)
     }
-    const known = node === null || node.shift !== undefined ? null : leafIn(node, key)
-    if (known !== null && by !== nobody && known.edit === by) {
-      known.value = value
-      return this
-    }
-    const leaf = new Leaf(key, value, by)
-    const last = node === null ? leaf : joined(node, leaf, hash, by)
-    if (above === null) root = last
-    else putKid(above, place, last)
-    return this.#with(root, known === null ? this.#size + 1 : this.#size, by)
+    const grows = node === null || node.shift !== undefined || leafIn(node, hash, key) === null
+    const end = node === null ? leaf : joined(node, leaf, hash, by)
+    if (above === null) root = end
+    else putKid(above, place, end)
+    return this.with(root, grows ? this.#size + 1 : this.#size, by, leaf, hash)
   }
 
   delete(key: K, edit: Edit | null = null): Trie<V, K> {
-    if (leafIn(this.#root, key) === null) return this
+    if (this.leaf(key) === null) return this
     const by = edit ?? nobody
     const size = this.#size - 1
+    const hash = this.#hash
     let root = this.#root
     let above: Inner<V> | null = null
     let place = 0
     let node = root
-    const hash = node?.shift === undefined ? 0 : hashOf(key)
     while (node !== null && node.shift !== undefined) {
       const next = (hash >>> node.shift) & 7
       const kid = kidOf(node, next)
@@ -327,23 +326,26 @@ export class Trie<V, K extends Key = string> {
       const own: Node<V> = only ?? owned(node, by)
       if (above === null) root = own
       else if (own !== node) putKid(above, place, own)
-      if (only !== null || own.shift === undefined) return this.#with(root, size, by)
+      if (only !== null || own.shift === undefined) return this.with(root, size, by, null, 0)
       if (left !== kid) {
         putKid(own, next, left)
-        return this.#with(root, size, by)
+        return this.with(root, size, by, null, 0)
       }
       above = own
       place = next
       node = kid
     }
-    return this.#with(node === null ? null : without(node, key), size, by)
+    return this.with(node === null ? null : without(node, key), size, by, null, 0)
   }
 
-  #with(root: Node<V> | null, size: number, edit: Edit): Trie<V, K> {
-    if (edit === nobody || this.#edit !== edit) return new Trie<V, K>(root, size, edit)
-    this.#root = root
-    this.#size = size
-    return this
+  /** The trie with another root: itself, if it belongs to this edit. `last` is what was put there, if something was. */
+  private with(root: Node<V> | null, size: number, edit: Edit, last: Leaf<V> | null, hash: number): Trie<V, K> {
+    const own = edit !== nobody && this.#edit === edit ? this : new Trie<V, K>(root, size, edit)
+    own.#root = root
+    own.#size = size
+    own.#last = last
+    own.#hash = hash
+    return own
   }
 
   keys(): K[] {
