@@ -55,18 +55,18 @@ function isNotify(draft: Draft, branch: Branch, to: string): boolean {
 /** Over an edge that is no notify edge: a reply, an escape, a rendezvous, or a move, the first that fits. */
 function go(draft: Draft, branch: Branch, to: string): void {
   for (let barrier = barrierOf(draft.state, branch.scope); barrier.waiting !== null; ) {
-    const waiting = branchOf(draft.state, barrier.waiting)
-    if (waiting.agent === to) return barrier.id === branch.scope ? arrive(draft, branch) : escape(draft, branch, barrier.id)
-    barrier = barrierOf(draft.state, waiting.scope)
+    if (barrier.waitingAgent === to) return barrier.id === branch.scope ? arrive(draft, branch) : escape(draft, branch, barrier.id)
+    barrier = barrierOf(draft.state, branchOf(draft.state, barrier.waiting).scope)
   }
   if (shapeOf(draft.state).joins.includes(to)) return emit(draft, { seq: 0, at: 0, type: 'branch.held', branch: branch.id, node: to })
   emit(draft, { type: 'branch.moved', branch: branch.id, to })
 }
 
 function arrive(draft: Draft, branch: Branch): void {
-  for (const slot of branch.slots)
-    emit(draft, { seq: 0, at: 0, type: 'barrier.arrived', barrier: branch.scope, slot, by: branch.agent, branch: branch.id })
-  emit(draft, { seq: 0, at: 0, type: 'branch.settled', branch: branch.id, status: 'arrived' })
+  const { id, agent, scope, slots } = branch
+  for (let place = 0; place < slots.length; place++)
+    emit(draft, { seq: 0, at: 0, type: 'barrier.arrived', barrier: scope, slot: slots[place] ?? 0, by: agent, branch: id })
+  emit(draft, { seq: 0, at: 0, type: 'branch.settled', branch: id, status: 'arrived' })
 }
 
 function escape(draft: Draft, branch: Branch, to: string): void {
@@ -132,6 +132,7 @@ function fork(draft: Draft, branch: Branch, action: Fork): void {
   const deeper = action.calls.some(({ to }) => targets.get(to) !== true)
   if (!reserve(draft, action.calls.length, deeper ? branch.depth + 1 : 0)) return
   const barrier = forkBarrier(branch.id, branch.forks + 1)
+  const first = branch.children
   emit(draft, {
     type: 'barrier.opened',
     barrier,
@@ -147,7 +148,8 @@ function fork(draft: Draft, branch: Branch, action: Fork): void {
       emit(draft, { type: 'barrier.arrived', barrier, slot, by: to })
       return
     }
-    const child = childBranch(branch.id, branchOf(draft.state, branch.id).children)
+    // Each call opens one branch, a detached one too.
+    const child = childBranch(branch.id, first + slot)
     emit(draft, { seq: 0, at: 0, type: 'branch.opened', branch: child, parent: branch.id, to, barrier, slot })
   })
 }

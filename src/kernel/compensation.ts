@@ -27,7 +27,6 @@ const undoRetry: RetryShape = { attempts: 5, backoffMs: 50, factor: 3, maxBackof
 
 /** Makes the plans that need not wait any more, and lets go on those that waited for one that is over. True if any did. */
 export function undoProgress(draft: Draft, goOn: (barrier: string, onward: Onward) => void): boolean {
-  if (draft.state.undo.plans.size === 0) return false
   let progress = false
   // The innermost first: those further out wait for them.
   for (const { barrier } of [...draft.state.undo.plans.values()].sort((a, b) => compareIds(b.barrier, a.barrier))) {

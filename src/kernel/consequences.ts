@@ -25,7 +25,7 @@ export function consequences(draft: Draft): void {
 /** A branch that waits for an undo goes on as soon as there is nothing to wait for, before any rendezvous is looked at. */
 function settleBarriers(draft: Draft): void {
   do evaluateTouched(draft)
-  while (undoProgress(draft, (barrier, onward) => goOnAfterUndo(draft, barrier, onward)))
+  while (draft.state.undo.plans.size > 0 && undoProgress(draft, (barrier, onward) => goOnAfterUndo(draft, barrier, onward)))
 }
 
 /** The innermost first, so that what comes of an inner barrier has reached the outer one when it is looked at. */
@@ -33,7 +33,7 @@ function evaluateTouched(draft: Draft): void {
   while (draft.slots.length > 0) {
     const touched = innermostFirst(draft.slots)
     draft.slots = []
-    for (const id of touched) evaluate(draft, id)
+    for (let place = 0; place < touched.length; place++) evaluate(draft, touched[place] ?? '')
   }
 }
 
@@ -47,7 +47,8 @@ function checkTurns(draft: Draft): void {
   if (state.status !== 'running') return
   const { maxTurns, maxTurnsPerBranch } = shapeOf(state).limits
   let looping = false
-  for (const id of draft.turned) if ((state.branches.get(id)?.turn ?? 0) > maxTurnsPerBranch) looping = true
+  for (let place = 0; place < draft.turned.length; place++)
+    if ((state.branches.get(draft.turned[place] ?? '')?.turn ?? 0) > maxTurnsPerBranch) looping = true
   // Which of the two is crossed first may depend on the order, so both say the same.
   if (state.turnsUsed + state.fresh <= maxTurns && !looping) return
   crossLimit(
@@ -60,10 +61,8 @@ function checkTurns(draft: Draft): void {
 function startTurns(draft: Draft): void {
   const { concurrency } = shapeOf(draft.state).limits
   if (draft.state.status !== 'running' || draft.state.pausedAt !== null) return
-  for (let ticket = draft.state.queueHead; ticket < draft.state.queueTail; ticket++) {
+  for (let id = draft.state.queue.first; id !== undefined; id = draft.state.queue.first) {
     if (concurrency !== null && draft.state.turns.size >= concurrency) return
-    const id = draft.state.queue.get(ticket)
-    if (id === undefined) continue
     const { agent, turn, attempt, message } = branchOf(draft.state, id)
     emit(draft, { seq: 0, at: 0, type: 'turn.started', branch: id, agent, turn, attempt, message })
   }

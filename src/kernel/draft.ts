@@ -80,7 +80,8 @@ function touch(draft: Draft, body: EventBody): void {
       const { scope, agent } = branchOf(draft.state, body.branch)
       draft.slots = added(draft.slots, scope)
       changed(draft, scope)
-      for (const step of draft.state.run?.dependents[agent] ?? []) draft.gates = added(draft.gates, step)
+      const dependents = draft.state.run?.dependents[agent]
+      if (dependents !== undefined) for (const step of dependents) draft.gates = added(draft.gates, step)
       return
     }
     case 'branch.held':

@@ -8,6 +8,7 @@ import { inherited } from './memory.js'
 import type { TurnMessage } from './message.js'
 import { reachKey, reachOf } from './reach.js'
 import { contributions, joinData, reportedSlots } from './reported.js'
+import { SettledSlots } from './settled-slots.js'
 import type { Asked, Barrier, Branch, Contribution, Gate, SettledSlot } from './state.js'
 import { barrierOf, branchOf, clockAt, enclosingForks, shapeOf } from './state.js'
 import { Trie } from './trie.js'
@@ -63,7 +64,7 @@ function valueOf(action: Action): unknown {
 }
 
 function requestMessage(all: readonly Asked[]): TurnMessage {
-  const [only] = all
+  const only = all[0]
   if (only !== undefined && all.length === 1) {
     const { from, value } = only
     return value === undefined ? { kind: 'request', from } : { kind: 'request', from, value }
@@ -273,9 +274,10 @@ export function barrierOpened(state: Folding, event: Of<'barrier.opened'>): void
     id: event.barrier,
     kind: event.kind,
     waiting,
+    waitingAgent: waiting === null || branch === null ? null : branch.agent,
     join: event.join,
     calls: callsOf(state, branch, event),
-    slots: Trie.empty<SettledSlot, number>(),
+    slots: SettledSlots.from([]),
     pending: event.width,
     arrived: 0,
     failed: 0,
@@ -320,7 +322,7 @@ function addReach(state: Folding, id: string): void {
 }
 
 function settle(state: Folding, barrier: ChangingBarrier, index: number, slot: SettledSlot): void {
-  barrier.slots = barrier.slots.set(index, slot, state.edit)
+  barrier.slots = barrier.slots.set(index, slot)
   barrier.pending--
   barrier[slot.status]++
 }

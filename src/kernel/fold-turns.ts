@@ -15,9 +15,8 @@ import { type Reserve, reserving, settling, usedBy } from './usage.js'
 
 /** The branch waits for its (next attempt at its) turn to start. */
 export function enqueue(state: Folding, branch: ChangingBranch): void {
-  const ticket = state.queueTail++
-  branch.standing = { status: 'ready', ticket }
-  state.queue = state.queue.set(ticket, branch.id, state.edit)
+  branch.standing = { status: 'ready', ticket: state.queue.tail }
+  state.queue = state.queue.push(branch.id, state.edit)
   if (branch.attempt === 1) state.fresh++
 }
 
@@ -59,10 +58,8 @@ const started: Branch['standing'] = Object.freeze({ status: 'ready', ticket: nul
 
 export function turnStarted(state: Folding, event: Of<'turn.started'>): void {
   const branch = changingBranch(state, event.branch)
-  const ticket = branch.standing.status === 'ready' ? branch.standing.ticket : null
   dequeue(state, branch)
   branch.standing = started
-  if (ticket !== null) state.queueHead = Math.max(state.queueHead, ticket + 1)
   state.turns = state.turns.set(branch.id, attemptOf(branch, event), state.edit)
   if (branch.attempt === 1) state.turnsUsed++
 }

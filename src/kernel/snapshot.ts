@@ -1,20 +1,22 @@
 import type { JoinData } from './join.js'
 import { recounted } from './recount.js'
 import { valuesOf } from './reported.js'
+import { SettledSlots } from './settled-slots.js'
 import type { Barrier, Branch, SettledSlot, State } from './state.js'
 import { newState } from './state.js'
 import { Trie } from './trie.js'
+import { TurnQueue } from './turn-queue.js'
 import type { Plan, Undo, Waiting } from './undo-state.js'
 
 /** Raised when a state is written differently; a snapshot of another format is not read: the journal is. */
-export const snapshotVersion = '2'
+export const snapshotVersion = '3'
 
 type Entries<V> = readonly (readonly [string, V])[]
 type SavedBarrier = Omit<Barrier, 'slots' | 'reach' | 'approaching' | 'groups'> & {
   readonly slots: readonly (readonly [number, SettledSlot])[]
 }
 
-const tries = ['branches', 'asks', 'closedAsks', 'timers', 'queue', 'turns', 'aborting', 'crashes', 'gates'] as const
+const tries = ['branches', 'asks', 'closedAsks', 'timers', 'turns', 'aborting', 'crashes', 'gates'] as const
 
 /** A state as JSON. What the rendezvous count follows from the rest and is left out. */
 export function saveState(state: State): unknown {
@@ -23,7 +25,8 @@ export function saveState(state: State): unknown {
     ...rest,
     run: rest.run === null ? null : { ...rest.run, targets: null, places: null, dependents: null },
   }
-  for (const key of tries) saved[key] = [...state[key].entries()]
+  for (const key of tries) saved[key] = state[key].entries()
+  saved['queue'] = { waiting: state.queue.entries(), tail: state.queue.tail }
   saved['barriers'] = [...barriers.values()].map(({ slots, reach: ___, approaching: ____, groups: _____, ...barrier }) => ({
     ...barrier,
     slots: [...slots.entries()],
@@ -64,6 +67,8 @@ export function loadState(json: unknown): State {
   const saved = json as Record<string, unknown>
   const loaded: Record<string, unknown> = { ...newState, ...saved }
   for (const key of tries) loaded[key] = Trie.from(saved[key] as Entries<never>)
+  const { waiting, tail } = saved['queue'] as { readonly waiting: readonly (readonly [number, string])[]; readonly tail: number }
+  loaded['queue'] = TurnQueue.from(waiting, tail)
   loaded['branches'] = Trie.from((saved['branches'] as Entries<Branch>).map(([id, branch]) => [id, loadBranch(branch)] as const))
   loaded['barriers'] = Trie.from(
     (saved['barriers'] as readonly SavedBarrier[]).map((barrier) => [barrier.id, loadBarrier(barrier)] as const),
@@ -91,7 +96,7 @@ function loadBarrier({ slots, ...barrier }: SavedBarrier): Barrier {
   return {
     ...barrier,
     base: barrier.base,
-    slots: Trie.from(slots),
+    slots: SettledSlots.from(slots),
     reach: '',
     approaching: [],
     groups: [],

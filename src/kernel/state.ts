@@ -6,7 +6,9 @@ import type { BranchMemory } from './memory.js'
 import type { StepMessage, TurnMessage } from './message.js'
 import type { Reach } from './reach.js'
 import type { Shape } from './shape.js'
+import type { SettledSlots } from './settled-slots.js'
 import { type Edit, Trie } from './trie.js'
+import { TurnQueue } from './turn-queue.js'
 import type { AbortedWork, Undo } from './undo-state.js'
 import { nothingDone } from './undo-state.js'
 import { nothingSpent, type Reserve, type Spent, type Usage } from './usage.js'
@@ -35,9 +37,7 @@ export interface State {
   /** Asks that are over, so that a second answer can be told from an unknown ask. */
   readonly closedAsks: Trie<'answered' | 'expired' | 'closed'>
   readonly timers: Trie<Timer>
-  readonly queue: Trie<string, number>
-  readonly queueHead: number
-  readonly queueTail: number
+  readonly queue: TurnQueue
   readonly fresh: number
   readonly turns: Trie<Attempt>
   readonly aborting: Trie<Attempt>
@@ -172,12 +172,13 @@ export interface Contribution {
 export interface Barrier {
   readonly id: string
   readonly kind: 'root' | 'fork' | 'detached'
-  /** The branch that waits for a fork. */
+  /** The branch that waits for a fork, and its agent, which stays the same while it waits. */
   readonly waiting: string | null
+  readonly waitingAgent: string | null
   readonly join: JoinSpec
   readonly calls: readonly { readonly to: string; readonly request?: unknown }[]
   /** Those that have settled. */
-  readonly slots: Trie<SettledSlot, number>
+  readonly slots: SettledSlots
   readonly pending: number
   readonly arrived: number
   readonly failed: number
@@ -296,9 +297,7 @@ export const newState: State = Object.freeze({
   asks: Trie.empty<OpenAsk>(),
   closedAsks: Trie.empty<'answered' | 'expired' | 'closed'>(),
   timers: Trie.empty<Timer>(),
-  queue: Trie.empty<string, number>(),
-  queueHead: 0,
-  queueTail: 0,
+  queue: TurnQueue.from([], 0),
   fresh: 0,
   turns: Trie.empty<Attempt>(),
   aborting: Trie.empty<Attempt>(),
@@ -370,6 +369,5 @@ export function* liveIn(state: State, barrier: Barrier): Generator<Branch> {
 
 /** Who waits for a branch's reply. */
 export function waitingAgent(state: State, branch: Branch): string | null {
-  const { waiting } = barrierOf(state, branch.scope)
-  return waiting === null ? null : branchOf(state, waiting).agent
+  return barrierOf(state, branch.scope).waitingAgent
 }

@@ -1,5 +1,7 @@
 import type { State } from '../../src/kernel/state.js'
+import { SettledSlots } from '../../src/kernel/settled-slots.js'
 import { Trie } from '../../src/kernel/trie.js'
+import { TurnQueue } from '../../src/kernel/turn-queue.js'
 
 /**
  * Writes values down so that equal ones read equal: keys sorted, what is `undefined` left out, tries as their content. Values
@@ -23,10 +25,14 @@ export class Writer {
   }
 
   #writeObject(value: object): string {
-    if (value instanceof Trie)
-      return `trie${this.#fields([...(value as Trie<unknown, string | number>).entries()].map(([key, item]) => [`${key}`, item]))}`
+    if (value instanceof TurnQueue) return `queue${value.tail}${this.#content(value)}`
+    if (value instanceof Trie || value instanceof SettledSlots) return `trie${this.#content(value)}`
     if (Array.isArray(value)) return `[${value.map((item) => this.write(item)).join()}]`
     return this.#fields(Object.entries(value))
+  }
+
+  #content(map: { entries(): (readonly [string | number, unknown])[] }): string {
+    return this.#fields(map.entries().map(([key, item]) => [`${key}`, item]))
   }
 
   #fields(entries: readonly (readonly [string, unknown])[]): string {
@@ -49,8 +55,8 @@ export const dumpTimeless = (value: unknown): string => timeless.write(value)
 
 /** Where a run stands, as far as it decides what can happen next: two runs that stand alike go on alike. */
 export function situationOf(state: State): string {
-  const { queue, queueHead: _, queueTail: __, reaches: ___, pausedAt, run: ____, ...rest } = state
-  const waiting = [...queue.entries()].sort(([a], [b]) => Number(a) - Number(b)).map(([, id]) => id)
+  const { queue, reaches: _, pausedAt, run: __, ...rest } = state
+  const waiting = queue.values()
   // Who starts first matters only where not all can start.
   if (state.run?.shape.limits.concurrency === null) waiting.sort()
   return `${waiting.join()}|${pausedAt !== null}|${Object.entries(rest)

@@ -3,8 +3,8 @@ import type { Mutant } from './mutant.js'
 /** When each slot settled, unseen by whoever compares slots. */
 const dated = {
   file: 'kernel/fold-branches.js',
-  find: 'barrier.slots = barrier.slots.set(index, slot, state.edit);',
-  put: "barrier.slots = barrier.slots.set(index, Object.defineProperty(slot, 'seq', { value: state.seq }), state.edit);",
+  find: 'barrier.slots = barrier.slots.set(index, slot);',
+  put: "barrier.slots = barrier.slots.set(index, Object.defineProperty(slot, 'seq', { value: state.seq }));",
 }
 
 const reachingBut = (standings: string): string =>
