@@ -1,6 +1,6 @@
 import { TuttiError } from '../define/tutti-error.js'
 import type { Command } from '../kernel/command.js'
-import { decide } from '../kernel/decide.js'
+import { DecisionSeries } from '../kernel/decision-series.js'
 import type { Event } from '../kernel/event.js'
 import { evolve } from '../kernel/evolve.js'
 import { checkStep, InvariantError } from '../kernel/invariants.js'
@@ -215,31 +215,25 @@ export class Loop {
     const outcomes: Outcome[] = []
     const events: Event[] = []
     const puts: Put[] = []
-    let state = entry.state
+    let series = new DecisionSeries(entry.state, at, code)
     for (const { command, put } of taken) {
       if (put !== undefined && puts.some(({ key }) => key === put.key)) {
         outcomes.push({ refusal: { code: 'KEY_TAKEN', message: `the key ${put.key} is taken` } })
         continue
       }
-      const decision = decide(state, command, at, code)
-      if ('refusal' in decision) {
-        outcomes.push(decision)
-        continue
-      }
-      this.#checkInvariants(state, decision.events)
-      state = decision.state
+      // What is checked after each command must be kept from before it.
+      const before = this.#port.invariants ? series.end() : null
+      if (before !== null) series = new DecisionSeries(before, at, code)
+      const decision = series.decide(command)
+      outcomes.push(decision)
+      if ('refusal' in decision) continue
+      if (before !== null) checkInvariants(before, decision.events)
       for (const event of decision.events) events.push(event)
-      outcomes.push({ events: decision.events })
       if (put !== undefined) puts.push(put)
     }
+    const state = series.end()
     const held = isOver(state) ? nobody : heldBy(entry)
     return { entry, taken, outcomes, state, events, item: this.#itemOf(entry, state, events, puts, at, held), held }
-  }
-
-  #checkInvariants(state: State, events: readonly Event[]): void {
-    if (!this.#port.invariants) return
-    const violations = checkStep(state, events, evolve)
-    if (violations.length > 0) throw new InvariantError(violations)
   }
 
   /** A bug of ours stops that run and keeps its journal; never the process. */
@@ -324,6 +318,11 @@ export class Loop {
     entry.stale = true
     if (entry.queue.length > 0 || saysMore(entry)) this.#ready.add(entry)
   }
+}
+
+function checkInvariants(state: State, events: readonly Event[]): void {
+  const violations = checkStep(state, events, evolve)
+  if (violations.length > 0) throw new InvariantError(violations)
 }
 
 /** What it can be found by, where that has changed. */

@@ -9,6 +9,7 @@ import type { Draft } from './draft.js'
 import { draftOf, emit, NeedsCode } from './draft.js'
 import type { Event, EventBody } from './event.js'
 import type { Failure } from './failure.js'
+import { editable, type Folding } from './folding.js'
 import { failPartly, itemOf, stepOf } from './gate.js'
 import { attemptId, byId, rootBarrier, rootBranch } from './ids.js'
 import { joinSpec } from './join.js'
@@ -27,14 +28,27 @@ export type Decision = { readonly events: readonly Event[]; readonly state: Stat
  * and result functions; without it, what needs them is refused with NEEDS_CODE and can be decided where they are.
  */
 export function decide(state: State, command: Command, at: number, code: Code | null): Decision {
+  const own = editable(state)
+  const decided = decideOn(own, command, at, code)
+  if ('refusal' in decided) return decided
+  if (decided.events.length === 0) return { events: decided.events, state }
+  own.edit = null
+  return { events: decided.events, state: own }
+}
+
+/** Decides a command on a state that belongs to the caller, who drops what it has become if the command is refused. */
+export function decideOn(
+  state: Folding,
+  command: Command,
+  at: number,
+  code: Code | null,
+): { readonly events: readonly Event[] } | { readonly refusal: Refusal } {
   const draft = draftOf(state, at, code)
   try {
     const refusal = carryOut(draft, command)
     if (refusal !== null) return { refusal }
-    if (draft.events.length === 0) return { events: [], state }
-    if (!isRecord(draft.events)) consequences(draft)
-    draft.state.edit = null
-    return { events: draft.events, state: draft.state }
+    if (draft.events.length > 0 && !isRecord(draft.events)) consequences(draft)
+    return { events: draft.events }
   } catch (error) {
     if (error instanceof NeedsCode) return { refusal: { code: 'NEEDS_CODE', message: `${error.what} is needed to decide this` } }
     throw error

@@ -1,14 +1,13 @@
 import type { Event, EventBody } from './event.js'
 import { fold } from './evolve.js'
-import { copyState, type Folding } from './folding.js'
+import type { Folding } from './folding.js'
 import type { Code } from './shape.js'
-import type { State } from './state.js'
 import { branchOf, shapeOf } from './state.js'
 
 /**
  * A decision in the making. It lives inside one call of `decide` and is seen by nobody else.
  *
- * 1. The state is the draft's own copy; it changes by `emit` alone, through the same `fold` that reads a journal.
+ * 1. The state belongs to whoever decides; it changes by `emit` alone, through the same `fold` that reads a journal.
  * 2. `slots` are the barriers whose slots changed, `scopes` those whose branches moved: what must be looked at again.
  *    A list may name one twice; whoever takes it looks at each once.
  * 3. `turned` are the branches that were given a new turn in this step; `gates` the steps whose gates must be looked at.
@@ -24,11 +23,9 @@ export interface Draft {
   turned: readonly string[]
 }
 
-export function draftOf(state: State, at: number, code: Code | null): Draft {
-  const own = copyState(state)
-  own.edit = state.seq
+export function draftOf(state: Folding, at: number, code: Code | null): Draft {
   return {
-    state: own,
+    state,
     at: Math.max(at, state.at),
     code,
     events: [],

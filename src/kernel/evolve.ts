@@ -30,7 +30,7 @@ import {
   turnStarted,
 } from './fold-turns.js'
 import { abortedEnded, barrierUndoing, lateActivity, takeOver, undoCompleted, undoFailed, undoPlanned, undoStarted } from './fold-undo.js'
-import { copyState, type Folding, type Of } from './folding.js'
+import { editable, type Folding, type Of } from './folding.js'
 import { attemptId, runTimer, undoTimer } from './ids.js'
 import { changed } from './lifecycle.js'
 import { dependentsOf, placesIn, recounted, targetsIn, undoesIn } from './recount.js'
@@ -39,8 +39,7 @@ import { Trie } from './trie.js'
 
 /** Folds one event into a state and gives the next one. Applies no rule and runs no code of users: the event says what was decided. */
 export function evolve(before: State, event: Event): State {
-  const state = copyState(before)
-  state.edit = before.seq
+  const state = editable(before)
   fold(state, event)
   state.edit = null
   return state

@@ -17,10 +17,10 @@ export type Of<T extends EventBody['type']> = Extract<Event, { type: T }>
 
 // Copied field by field: these are the objects that every event copies, and spreading one of this size takes the engine's slow path.
 
-/** A copy of a state that its maker may change. */
-export function copyState(state: State): Folding {
+/** A copy of a state that its maker may change, until it lets go of the token. */
+export function editable(state: State): Folding {
   return {
-    edit: state.edit,
+    edit: state.seq,
     status: state.status,
     run: state.run,
     seq: state.seq,

@@ -27,7 +27,7 @@ export class TurnQueue {
   static from(entries: Iterable<readonly [number, string]>, tail: number): TurnQueue {
     const all = [...entries]
     const head = all[0]?.[0] ?? tail
-    const ids: (string | null)[] = new Array(tail - head).fill(null)
+    const ids: (string | null)[] = Array.from({ length: tail - head }, () => null)
     for (const [ticket, id] of all) ids[ticket - head] = id
     return new TurnQueue(ids, head, head, tail, all.length, null)
   }

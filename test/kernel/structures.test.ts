@@ -5,8 +5,10 @@ import { byId, compareIds } from '../../src/kernel/ids.js'
 import { sameJson, toJson } from '../../src/kernel/json.js'
 import { outstanding, owedSince } from '../../src/kernel/outstanding.js'
 import { reachOf } from '../../src/kernel/reach.js'
-import type { State } from '../../src/kernel/state.js'
+import { SettledSlots } from '../../src/kernel/settled-slots.js'
+import type { SettledSlot, State } from '../../src/kernel/state.js'
 import { Trie } from '../../src/kernel/trie.js'
+import { TurnQueue } from '../../src/kernel/turn-queue.js'
 import { forks, replies } from './acts.js'
 import { everyOrder, playOf } from './play.js'
 
@@ -456,5 +458,80 @@ describe('the reach of a node', () => {
   test('is upstream one way only: of two that lead to each other neither is', () => {
     const { upstream } = reachOf(['C', 'D', 'E'], edges('C-D', 'D-C', 'D-E'), ['C', 'D', 'E'], new Set())
     expect(upstream).toEqual([[], [], [0, 1]])
+  })
+})
+
+/** Goes on from any version that there was, and looks at all of them again at the end. */
+function versions<T, M>(first: readonly [T, M], steps: readonly number[], next: (value: T, model: M, step: number) => readonly [T, M]) {
+  const all = [first]
+  for (const step of steps) {
+    // Mostly the latest, now and then an older one.
+    const [value, model] = all[step % 5 === 0 ? step % all.length : all.length - 1] ?? first
+    all.push(next(value, model, step))
+  }
+  return all
+}
+
+describe('the slots that have settled', () => {
+  const slotOf = (step: number): SettledSlot => ({ status: 'cancelled', branch: `r.${step}`, first: true })
+
+  test('property: are what a map of them is, in every version', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(10_000), { maxLength: 60 }), (steps) => {
+        const first = [SettledSlots.from([]), new Map<number, SettledSlot>()] as const
+        const all = versions<SettledSlots, Map<number, SettledSlot>>(first, steps, (slots, map, step) => {
+          const slot = slotOf(step)
+          return [slots.set(step % 12, slot), new Map(map).set(step % 12, slot)]
+        })
+        for (const [slots, map] of all) {
+          expect(slots.entries()).toEqual([...map].sort(([a], [b]) => a - b))
+          for (let index = 0; index < 12; index++) expect(slots.get(index)).toBe(map.get(index))
+          expect(SettledSlots.from(slots.entries()).entries()).toEqual(slots.entries())
+        }
+      }),
+    )
+  })
+})
+
+describe('the queue of turns', () => {
+  interface Waiting {
+    readonly tail: number
+    readonly ids: ReadonlyMap<number, string>
+  }
+
+  test('property: holds who waits, by ticket, in every version', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(10_000), { maxLength: 200 }), fc.boolean(), (steps, edits) => {
+        let edit = 0
+        const all = versions<TurnQueue, Waiting>(
+          [TurnQueue.from([], 0), { tail: 0, ids: new Map() }],
+          steps,
+          (queue, { tail, ids }, step) => {
+            edit++
+            const by = edits ? edit : null
+            if (step % 2 === 0) {
+              const more = queue.push(`r.${step}`, by).push('r', by)
+              return [more, { tail: tail + 2, ids: new Map([...ids, [tail, `r.${step}`], [tail + 1, 'r']]) }]
+            }
+            // Nearly always who is first.
+            const tickets = [...ids.keys()]
+            const ticket = (step % 7 === 0 ? tickets[step % tickets.length] : tickets[0]) ?? tail
+            return [queue.delete(ticket, by), { tail, ids: new Map([...ids].filter(([other]) => other !== ticket)) }]
+          },
+        )
+        for (const [queue, { tail, ids }] of all) {
+          expect(queue.entries()).toEqual([...ids])
+          expect([queue.size, queue.tail, queue.first]).toEqual([ids.size, tail, [...ids.values()][0]])
+          expect(TurnQueue.from(queue.entries(), queue.tail).entries()).toEqual([...ids])
+        }
+      }),
+    )
+  })
+
+  test('lets go of those that have left', () => {
+    let queue = TurnQueue.from([], 0)
+    for (let ticket = 0; ticket < 1_000; ticket++) queue = queue.push(`r.${ticket}`, null)
+    for (let ticket = 0; ticket < 999; ticket++) queue = queue.delete(ticket, null)
+    expect(queue.entries()).toEqual([[999, 'r.999']])
   })
 })

@@ -1,0 +1,51 @@
+import type { Command, Refusal } from './command.js'
+import { decideOn } from './decide.js'
+import type { Event } from './event.js'
+import { fold } from './evolve.js'
+import { editable, type Folding } from './folding.js'
+import type { Code } from './shape.js'
+import type { State } from './state.js'
+
+/**
+ * Decides commands one after the other, each on what the one before it leaves: the same events as with `decide`. The states in between
+ * are seen by nobody, so that all of them are one, which is changed in place. The state that it began from stays as it was.
+ */
+export class DecisionSeries {
+  readonly #origin: State
+  readonly #at: number
+  readonly #code: Code | null
+  /** What the commands so far have come to. */
+  readonly #events: Event[] = []
+  #state: Folding
+
+  constructor(origin: State, at: number, code: Code | null) {
+    this.#origin = origin
+    this.#at = at
+    this.#code = code
+    this.#state = editable(origin)
+  }
+
+  decide(command: Command): { readonly events: readonly Event[] } | { readonly refusal: Refusal } {
+    const { seq } = this.#state
+    const decided = decideOn(this.#state, command, this.#at, this.#code)
+    if ('refusal' in decided) {
+      // It had begun and could not go on: what it changed is taken back.
+      if (this.#state.seq !== seq) this.#again()
+      return decided
+    }
+    for (const event of decided.events) this.#events.push(event)
+    return decided
+  }
+
+  #again(): void {
+    this.#state = editable(this.#origin)
+    for (const event of this.#events) fold(this.#state, event)
+  }
+
+  /** The state that they have come to. Nothing is decided after this. */
+  end(): State {
+    if (this.#events.length === 0) return this.#origin
+    this.#state.edit = null
+    return this.#state
+  }
+}
