@@ -25,35 +25,68 @@ export function encodeEvents(events: readonly Event[]): { readonly rows: readonl
   const blobs = new Map<string, string>()
   for (let from = 0; from < events.length; from += perRow) {
     const part = events.length <= perRow ? events : events.slice(from, from + perRow)
-    rows.push({ seq: part[0]?.seq ?? 0, n: part.length, body: encode(part, blobs) })
+    const text = JSON.stringify(part)
+    const body = isPlain(text) ? text : `[${itemsOf(part, partsOf, blobs)}]`
+    rows.push({ seq: part[0]?.seq ?? 0, n: part.length, body })
   }
-  return { rows, blobs: [...blobs].map(([hash, body]) => ({ hash, body })) }
+  return { rows, blobs: blobs.size === 0 ? none : Array.from(blobs, ([hash, body]) => ({ hash, body })) }
 }
 
-function encode(events: readonly Event[], blobs: Map<string, string>): string {
-  const text = JSON.stringify(events)
-  return isPlain(text) ? text : `[${events.map((event) => partsOf(event, blobs)).join(',')}]`
-}
+const none: readonly Blob[] = Object.freeze([])
 
 /** Whether a text is small enough to stand where it is, and has nothing in it that could be taken for a reference. */
-const isPlain = (text: string): boolean => text.length < blobMin && !text.includes('"$tutti.')
+const isPlain = (text: string): boolean => text.length < blobMin && !hasRefs(text)
+
+/** Whether there may be a reference in a text. Not looked for with the quote before it: JSON is full of those, and each is a place to look. */
+const hasRefs = (text: string): boolean => text.includes('$tutti.')
 
 /** A value as JSON text: itself, or a reference to where it is stored. */
 function textOf(value: unknown, blobs: Map<string, string>): string {
-  const whole = JSON.stringify(value) ?? 'null'
-  if (isPlain(whole)) return whole
-  const text = typeof value === 'object' && value !== null ? partsOf(value, blobs) : whole
+  if (lengthOf(value, blobMin) < blobMin || typeof value === 'string') {
+    const whole = JSON.stringify(value) ?? 'null'
+    if (isPlain(whole)) return whole
+    if (typeof value === 'string') return whole.length < blobMin ? whole : refTo(whole, blobs)
+  }
+  const text = partsOf(value as object, blobs)
   return text.length < blobMin ? text : refTo(text, blobs)
 }
 
+/** At least how many characters a value has as JSON, counted up to a limit: so that what is large need not be written to be known for it. */
+function lengthOf(value: unknown, most: number): number {
+  if (typeof value === 'string') return value.length + 2
+  if (typeof value !== 'object' || value === null) return 1
+  let length = 2
+  for (const key of Array.isArray(value) ? value.keys() : Object.keys(value)) {
+    if (length >= most) break
+    const item = (value as Record<string | number, unknown>)[key]
+    if (item !== undefined) length += 1 + (typeof key === 'string' ? key.length + 3 : 0) + lengthOf(item, most - length)
+  }
+  return length
+}
+
 function partsOf(value: object, blobs: Map<string, string>): string {
-  if (Array.isArray(value)) return `[${value.map((item) => textOf(item, blobs)).join(',')}]`
-  const parts = Object.entries(value).flatMap(([key, item]) =>
-    item === undefined ? [] : [`${JSON.stringify(key)}:${textOf(item, blobs)}`],
-  )
-  const text = `{${parts.join(',')}}`
+  if (Array.isArray(value)) return `[${itemsOf(value, textOf, blobs)}]`
+  let parts = ''
+  for (const [key, item] of Object.entries(value)) {
+    if (item !== undefined) parts += `${parts === '' ? '' : ','}${JSON.stringify(key)}:${textOf(item, blobs)}`
+  }
+  const text = `{${parts}}`
   return Object.hasOwn(value, refKey) || Object.hasOwn(value, wrapKey) ? `{"${wrapKey}":${text}}` : text
 }
+
+/** Many at a time: what is small together is small each. */
+function itemsOf<T>(items: readonly T[], partOf: (item: T, blobs: Map<string, string>) => string, blobs: Map<string, string>): string {
+  const texts: string[] = []
+  for (let from = 0; from < items.length; from += together) {
+    const some = items.slice(from, from + together)
+    const text = JSON.stringify(some)
+    if (isPlain(text)) texts.push(text.slice(1, -1))
+    else for (const item of some) texts.push(partOf(item, blobs))
+  }
+  return texts.join(',')
+}
+
+const together = 64
 
 function refTo(body: string, blobs: Map<string, string>): string {
   const hash = createHash('sha256').update(body).digest('hex')
@@ -68,27 +101,68 @@ export async function decodeEvents(
   blob: (hash: string) => Promise<string | null>,
 ): Promise<Event[]> {
   const events: Event[] = []
+  const parts = new Map<string, Part>()
   for (const { body } of rows) {
     const parsed = JSON.parse(body) as Event[]
-    const whole = body.includes('"$tutti.') ? ((await joined(parsed, blob)) as Event[]) : parsed
-    for (const event of whole) if (event.seq > after) events.push(deepFreeze(event))
+    if (hasRefs(body)) {
+      await read(parsed, blob, parts)
+      filled(parsed, parts)
+    }
+    for (const event of parsed) if (event.seq > after) events.push(deepFreeze(event))
   }
   return events
 }
 
-async function joined(value: unknown, blob: (hash: string) => Promise<string | null>): Promise<unknown> {
-  if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return Promise.all(value.map((item) => joined(item, blob)))
-  const record = value as Record<string, unknown>
-  const hash = record[refKey]
-  if (typeof hash === 'string') {
+/** A value that stands elsewhere. `isFilled`: what stands elsewhere again is in its place. */
+interface Part {
+  value: unknown
+  isFilled: boolean
+}
+
+/** Reads all that a value refers to, each once. */
+async function read(value: unknown, blob: (hash: string) => Promise<string | null>, parts: Map<string, Part>): Promise<void> {
+  // What is found on the way is read too.
+  const hashes = new Set<string>()
+  refsIn(value, hashes)
+  for (const hash of hashes) {
+    if (parts.has(hash)) continue
     const body = await blob(hash)
     if (body === null) throw new Error(`the value ${hash} is missing from the store`)
-    return joined(JSON.parse(body), blob)
+    const part = { value: JSON.parse(body) as unknown, isFilled: !hasRefs(body) }
+    parts.set(hash, part)
+    if (!part.isFilled) refsIn(part.value, hashes)
   }
-  const inner = record[wrapKey]
-  const plain = typeof inner === 'object' && inner !== null ? (inner as Record<string, unknown>) : record
-  return Object.fromEntries(await Promise.all(Object.entries(plain).map(async ([key, item]) => [key, await joined(item, blob)] as const)))
+}
+
+function refsIn(value: unknown, hashes: Set<string>): void {
+  if (typeof value !== 'object' || value === null) return
+  const hash = (value as Record<string, unknown>)[refKey]
+  if (typeof hash === 'string') hashes.add(hash)
+  else for (const item of Object.values(unwrapped(value))) refsIn(item, hashes)
+}
+
+/** Puts what stands elsewhere in its place, in a value that is nobody else's yet. */
+function filled(value: unknown, parts: Map<string, Part>): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  const hash = (value as Record<string, unknown>)[refKey]
+  if (typeof hash === 'string') return filledPart(parts.get(hash), parts)
+  const plain = unwrapped(value)
+  for (const [key, item] of Object.entries(plain)) if (typeof item === 'object') plain[key] = filled(item, parts)
+  return plain
+}
+
+/** Once: an object of a user that looks like a reference is one no more when it has been unwrapped. */
+function filledPart(part: Part | undefined, parts: Map<string, Part>): unknown {
+  if (part === undefined || part.isFilled) return part?.value
+  part.isFilled = true
+  part.value = filled(part.value, parts)
+  return part.value
+}
+
+/** An object with its own entries, also if it was wrapped. */
+function unwrapped(value: object): Record<string, unknown> {
+  const inner = (value as Record<string, unknown>)[wrapKey]
+  return typeof inner === 'object' && inner !== null ? (inner as Record<string, unknown>) : (value as Record<string, unknown>)
 }
 
 /** A state as a snapshot. It is written whole: what is large in it is in the journal's rows of the same store anyway. */
