@@ -240,7 +240,7 @@ export function memoryStore(): Store {
       return { rows, nextWake }
     },
     commit: async (batch) => {
-      checkNames(batch)
+      for (const item of batch) checkNames(item)
       const verdicts = batch.map((item): Verdict => {
         if (isAppend(item)) return append(item)
         const puts = [item, ...(item.puts ?? [])]

@@ -5,12 +5,10 @@ import { isAppend } from '../engine/store.js'
 // Control characters, among them NUL, at which some databases cut a text; and halves of characters, which none can store.
 const unfit = /[\p{Cc}\p{Cs}]/u
 
-/** Refuses a batch with an id, a key or a tag that not every store could give back as it was. Whoever takes them from users checks before. */
-export function checkNames(batch: readonly (Append | Put)[]): void {
-  for (const item of batch) {
-    if (!isAppend(item)) checkPut(item)
-    else if (item.create !== undefined || item.marks !== undefined || item.puts !== undefined) checkAppend(item)
-  }
+/** Refuses an item with an id, a key or a tag that not every store could give back as it was. Whoever takes them from users checks before. */
+export function checkNames(item: Append | Put): void {
+  if (!isAppend(item)) checkPut(item)
+  else if (item.create !== undefined || item.marks !== undefined || item.puts !== undefined) checkAppend(item)
 }
 
 function checkAppend({ run, create, marks = [], puts = [] }: Append): void {

@@ -16,6 +16,12 @@ interface Place {
 
 const placesMax = 10_000
 
+/** What a batch has written. `by`: who commits, if it is one: only then is it known that nobody else has. */
+interface Written {
+  by: number | null | undefined
+  readonly places: { readonly place: Place; readonly head: number }[]
+}
+
 /**
  * Writes batches.
  *
@@ -34,16 +40,16 @@ export class Commits {
   }
 
   commit(batch: readonly (Append | Put)[]): Promise<readonly Verdict[]> {
+    const item = batch[0]
     try {
-      const item = batch[0]
       if (batch.length === 1 && item !== undefined && isAppend(item) && this.#alone(item)) return Promise.resolve([done])
-      checkNames(batch)
     } catch (error) {
       return Promise.reject(error)
     }
+    const written: Written = { by: undefined, places: [] }
     return this.#connection.write(
-      () => this.#commitAll(batch),
-      (verdicts) => this.#committed(batch, verdicts),
+      () => this.#commitAll(batch, written),
+      () => this.#committed(written),
     )
   }
 
@@ -65,28 +71,31 @@ export class Commits {
     return true
   }
 
-  #commitAll(batch: readonly (Append | Put)[]): readonly Verdict[] {
+  #commitAll(batch: readonly (Append | Put)[], written: Written): readonly Verdict[] {
+    // It may be another attempt.
+    written.by = undefined
+    written.places.length = 0
     const verdicts: Verdict[] = []
-    for (const item of batch) verdicts.push(isAppend(item) ? this.#append(item) : this.#put(item))
+    for (const item of batch) {
+      checkNames(item)
+      verdicts.push(isAppend(item) ? this.#append(item, written) : this.#put(item))
+    }
     return verdicts
   }
 
   /** What is known of places holds only once it is in the file. */
-  #committed(batch: readonly (Append | Put)[], verdicts: readonly Verdict[]): void {
-    for (let index = 0; index < batch.length; index++) {
-      const item = batch[index]
-      if (item === undefined || !isAppend(item) || verdicts[index]?.ok !== true) continue
-      const place = this.#places.get(item.run)
-      if (place !== undefined) place.head = endOf(item, place.head)
-    }
-    this.#changes.committed(committerOf(batch))
+  #committed({ by = null, places }: Written): void {
+    for (const { place, head } of places) place.head = head
+    this.#changes.committed(by)
   }
 
-  #append(item: Append): Verdict {
+  #append(item: Append, written: Written): Verdict {
+    written.by = written.by === undefined || written.by === item.by ? item.by : null
     const place = this.#placeOf(item)
-    if (place === null || !this.#begins(place, item)) return this.#appendAny(item)
+    if (place === null || !this.#begins(place, item)) return this.#appendAny(item, written)
     addRows(this.#connection, place.rid, item, 1)
     attach(this.#connection, place.rid, item)
+    written.places.push({ place, head: endOf(item, place.head) })
     return done
   }
 
@@ -106,7 +115,7 @@ export class Commits {
     return this.#connection.statement(sql.goOn).run(row.seq, row.n, at, stored(row.body), rid, owner.worker, owner.epoch).changes > 0
   }
 
-  #appendAny(item: Append): Verdict {
+  #appendAny(item: Append, written: Written): Verdict {
     const connection = this.#connection
     const known = connection.get<Standing>(sql.standing, item.run)
     const refusal = known === undefined ? (item.create === undefined ? 'gone' : null) : refusalOf(known, item)
@@ -115,7 +124,7 @@ export class Commits {
     if (conflict !== null) return conflict
     if (refusal !== null) return { ok: false, why: refusal }
     const { rid, epoch, worker } = known === undefined ? create(connection, item) : change(connection, known, item)
-    if (worker === item.by) this.#keep(item.run, rid)
+    if (worker === item.by) written.places.push({ place: this.#keep(item.run, rid), head: endOf(item, known?.head ?? 0) })
     addRows(connection, rid, item, 0)
     attach(connection, rid, item)
     // A worker that was fenced takes nothing, whatever it asks for.
@@ -124,10 +133,13 @@ export class Commits {
   }
 
   /** Its head is known once all is in the file. */
-  #keep(run: string, rid: number): void {
-    if (this.#places.get(run)?.rid === rid) return
+  #keep(run: string, rid: number): Place {
+    const known = this.#places.get(run)
+    if (known?.rid === rid) return known
     if (this.#places.size >= placesMax) this.#places = new Map()
-    this.#places.set(run, { rid, head: Number.NaN })
+    const place = { rid, head: Number.NaN }
+    this.#places.set(run, place)
+    return place
   }
 
   #put(item: Put): Verdict {
@@ -145,17 +157,6 @@ interface Standing {
   readonly head: number
   readonly epoch: number
   readonly worker: number | null
-}
-
-/** Who commits, if it is one: only then is it known that nobody else has. */
-function committerOf(batch: readonly (Append | Put)[]): number | null {
-  let only: number | null = null
-  for (const item of batch) {
-    if (!isAppend(item)) continue
-    if (only !== null && item.by !== only) return null
-    only = item.by
-  }
-  return only
 }
 
 /** Where the journal ends after an append. */

@@ -81,7 +81,7 @@ describe('a fresh store', () => {
     expect(connection.get('pragma journal_mode')).toMatchObject({ journal_mode: 'wal' })
     expect(connection.get('pragma foreign_keys')).toMatchObject({ foreign_keys: 0 })
     expect(connection.get('pragma busy_timeout')).toMatchObject({ timeout: 0 })
-    expect(connection.get('pragma wal_autocheckpoint')).toMatchObject({ wal_autocheckpoint: 1000 })
+    expect(connection.get('pragma wal_autocheckpoint')).toMatchObject({ wal_autocheckpoint: 4000 })
     connection.close()
   })
 
