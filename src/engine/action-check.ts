@@ -6,8 +6,11 @@ import type { Join } from '../kernel/join.js'
 import { jsonSize, toJson } from '../kernel/json.js'
 import type { Branch, State } from '../kernel/state.js'
 import { enclosingForks } from '../kernel/state.js'
+import type { Checked } from '../define/check-schema.js'
 import { checked } from '../define/check-schema.js'
 import { failureOf, tooLarge } from '../define/failure-of.js'
+import type { Maybe } from '../define/maybe.js'
+import { andThen } from '../define/maybe.js'
 import { jsonSchemaOf } from '../define/json-schema.js'
 
 /** A returned action that is data and passes the schemas, with the live schema of an ask; or why it is sent back. */
@@ -16,21 +19,22 @@ export type Verified = { readonly action: Action; readonly askSchema?: Schema } 
 const howTo = 'return one of turn.invoke, turn.reply, turn.fork, turn.finish, turn.ask or turn.fail'
 
 /** Checks what a turn returned before the kernel decides: that it is an action, that its values are JSON, and what the schemas say of them. */
-export async function verifyAction(
+export function verifyAction(
   definition: TopologyInternals,
   state: State,
   branch: Branch,
   returned: unknown,
   maxValue: number,
-): Promise<Verified> {
-  const verified = await verify(definition, state, branch, returned)
-  if ('problem' in verified) return verified
-  const size = jsonSize(verified.action)
-  if (size > maxValue) throw tooLarge(`what ${branch.agent} returned`, size, maxValue)
-  return verified
+): Maybe<Verified> {
+  return andThen(verify(definition, state, branch, returned), (verified) => {
+    if ('problem' in verified) return verified
+    const size = jsonSize(verified.action)
+    if (size > maxValue) throw tooLarge(`what ${branch.agent} returned`, size, maxValue)
+    return verified
+  })
 }
 
-async function verify(definition: TopologyInternals, state: State, branch: Branch, returned: unknown): Promise<Verified> {
+function verify(definition: TopologyInternals, state: State, branch: Branch, returned: unknown): Maybe<Verified> {
   if (typeof returned !== 'object' || returned === null || !('type' in returned))
     return { problem: `${branch.agent} (branch ${branch.id}) returned ${described(returned)}: ${howTo}` }
   const given = returned as Record<string, unknown> & { readonly type: unknown }
@@ -95,16 +99,20 @@ class Checker {
     this.#branch = branch
   }
 
-  async invoke(to: unknown, request: unknown, carry: Carry): Promise<Verified> {
+  invoke(to: unknown, request: unknown, carry: Carry): Maybe<Verified> {
     if (typeof to !== 'string') return { problem: `invoke needs the name of an agent, not ${described(to)}` }
     const answers = [...enclosingForks(this.#state, this.#branch.scope)].some(({ agent }) => agent === to)
-    const value = answers ? await this.#answer(request) : await this.#request(to, request)
-    return 'problem' in value ? value : { action: Object.freeze({ type: 'invoke', to, ...given('request', value.value), ...carry }) }
+    return andThen(answers ? this.#answer(request) : this.#request(to, request), (value) => {
+      if ('problem' in value) return value
+      return { action: Object.freeze({ type: 'invoke', to, ...given('request', value.value), ...carry }) }
+    })
   }
 
-  async reply(returned: unknown, carry: Carry): Promise<Verified> {
-    const value = await this.#answer(returned)
-    return 'problem' in value ? value : { action: Object.freeze({ type: 'reply', ...given('value', value.value), ...carry }) }
+  reply(returned: unknown, carry: Carry): Maybe<Verified> {
+    return andThen(this.#answer(returned), (value) => {
+      if ('problem' in value) return value
+      return { action: Object.freeze({ type: 'reply', ...given('value', value.value), ...carry }) }
+    })
   }
 
   async fork(fork: Readonly<Record<string, unknown>>, carry: Carry): Promise<Verified> {
@@ -134,13 +142,15 @@ class Checker {
     return { action: Object.freeze(made) }
   }
 
-  async finish(output: unknown): Promise<Verified> {
+  finish(output: unknown): Maybe<Verified> {
     const schema = this.#definition.output ?? this.#definition.agents[this.#branch.agent]?.output
-    const value = await checked(schema, output, 'the output')
-    return 'problem' in value ? value : { action: Object.freeze({ type: 'finish', ...given('output', value.value) }) }
+    return andThen(checked(schema, output, 'the output'), (value) => {
+      if ('problem' in value) return value
+      return { action: Object.freeze({ type: 'finish', ...given('output', value.value) }) }
+    })
   }
 
-  async ask(ask: Readonly<Record<string, unknown>>, carry: Carry): Promise<Verified> {
+  ask(ask: Readonly<Record<string, unknown>>, carry: Carry): Verified {
     const question = toJson(ask['question'])
     if ('problem' in question) return { problem: `the question is no JSON at ${question.path}: ${question.problem}` }
     const live = ask['schema'] as Schema | undefined
@@ -158,11 +168,11 @@ class Checker {
   }
 
   /** What is sent to a peer is what its `input` takes, and arrives as what that makes of it. */
-  #request(to: string, request: unknown): ReturnType<typeof checked> {
+  #request(to: string, request: unknown): Maybe<Checked> {
     return checked(this.#definition.agents[to]?.input, request, `the request to ${to}`)
   }
 
-  #answer(value: unknown): ReturnType<typeof checked> {
+  #answer(value: unknown): Maybe<Checked> {
     return checked(this.#definition.agents[this.#branch.agent]?.output, value, `the reply of ${this.#branch.agent}`)
   }
 }

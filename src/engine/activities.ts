@@ -1,9 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Maybe } from '../define/maybe.js'
+import { andThen, settle } from '../define/maybe.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { ActivityContext } from '../define/work.js'
 import type { ActivitySpeaker, Command, Refusal, Speaker } from '../kernel/command.js'
+import type { Event } from '../kernel/event.js'
 import type { Failure } from '../kernel/failure.js'
+import type { NotJson } from '../kernel/json.js'
 import { toJson } from '../kernel/json.js'
 import { backoffMs } from '../kernel/retry.js'
 import type { ActivityRecord, TurnWork } from '../kernel/state.js'
@@ -20,29 +23,84 @@ export interface ActivityPort {
   readonly keyPrefix: string
   readonly maxValue: number
   readonly later: Seam['later']
-  submit(command: Command): Promise<{ readonly refusal?: Refusal | undefined }>
+  /** Says something; `settled` is told, once, whether it was refused. */
+  submit(command: Command, settled: (outcome: { readonly refusal?: Refusal | undefined }) => void): void
   /** Whether this process still owns the run. */
   mayStart(): boolean | Promise<boolean>
   /** What it comes to, if a harness knows that: then it is not performed. */
   known(speaker: ActivitySpeaker): Promise<ActivityOutcome> | null
-  context(idempotencyKey: string, attempt: number, signal: () => AbortSignal): ActivityContext
+  readonly use: ActivityContext['use']
+  readonly emit: ActivityContext['emit']
   /** Durable sleeps don't count against the attempt's timeout. */
   onSleeping(sleeping: boolean): void
   /** The body has asked for something else than the journal says: the attempt is over. */
   onBroken(error: Error): void
 }
 
-interface Call {
+const nothing = (): void => {}
+
+/** A body has asked for the result of an activity. */
+class Call {
   readonly key: string
   readonly name: string
   /** How many results the body had been given when it called. */
   readonly delivered: number
-  readonly resolve: (value: unknown) => void
-  readonly reject: (error: unknown) => void
   readonly start: (call: Call) => void
+  readonly promise: Promise<unknown>
+  give: (value: unknown) => void = nothing
+  #reject: (error: unknown) => void = nothing
+
+  constructor(key: string, name: string, delivered: number, start: (call: Call) => void) {
+    this.key = key
+    this.name = name
+    this.delivered = delivered
+    this.start = start
+    this.promise = new Promise((resolve, reject) => {
+      this.give = resolve
+      this.#reject = reject
+    })
+  }
+
+  fail(error: unknown): void {
+    // A body that is aborted may never look at this one: it must not count as unhandled.
+    this.promise.catch(nothing)
+    this.#reject(error)
+  }
+}
+
+/** What an activity is given. Its signal is made only when it is asked for. */
+class Context implements ActivityContext {
+  readonly idempotencyKey: string
+  readonly attempt: number
+  readonly use: ActivityContext['use']
+  readonly emit: ActivityContext['emit']
+  readonly #signalled: () => AbortController
+
+  constructor(key: string, attempt: number, use: ActivityContext['use'], emit: ActivityContext['emit'], signalled: () => AbortController) {
+    this.idempotencyKey = key
+    this.attempt = attempt
+    this.use = use
+    this.emit = emit
+    this.#signalled = signalled
+    Object.freeze(this)
+  }
+
+  get signal(): AbortSignal {
+    return this.#signalled().signal
+  }
 }
 
 type Run = (ctx: ActivityContext) => Maybe<unknown>
+
+/** The result of an activity, as it was recorded. */
+export type Recorded = Extract<Event, { type: 'activity.completed' | 'activity.failed' }>
+
+/** An activity that is to be executed. */
+interface Task {
+  readonly speaker: ActivitySpeaker
+  readonly run: Run
+  readonly options: ActivityOptions
+}
 
 const once = Object.freeze({ attempts: 1, backoffMs: 0, factor: 2, maxBackoffMs: 30_000 })
 
@@ -114,7 +172,7 @@ export class Activities {
         hint: 'call it from the turn itself, before or after the other',
       })
     const key = this.#keyOf(name, options.key)
-    return this.#call(key, name, (call) => void this.#execute(call, run, options))
+    return this.#call(key, name, (call) => this.#execute({ speaker: this.#speakerOf(call), run, options }))
   }
 
   sleep(ms: number): Promise<void> {
@@ -124,7 +182,7 @@ export class Activities {
       this.#sleeps.add(key)
       this.#setSleeping(1)
       if (this.#known.get(key)?.status === 'sleeping') return
-      void this.#record({ type: 'sleep.start', ...this.#speakerOf(call), ms })
+      this.#port.submit({ type: 'sleep.start', ...this.#speakerOf(call), ms }, nothing)
     }) as Promise<void>
   }
 
@@ -135,9 +193,13 @@ export class Activities {
   }
 
   /** A result is durable: it is delivered when its turn comes. */
-  recorded(record: ActivityRecord): void {
-    if (record.status !== 'completed' && record.status !== 'failed') return
-    this.#known.set(record.key, record)
+  recorded(event: Recorded): void {
+    const { key, name, delivered, at } = event
+    const record: ActivityRecord =
+      event.type === 'activity.failed'
+        ? { status: 'failed', key, name, order: 0, delivered, at, error: event.error }
+        : { status: 'completed', key, name, order: 0, delivered, at, value: event.value }
+    this.#known.set(key, record)
     this.#results.push(record)
     this.#pump()
   }
@@ -146,18 +208,20 @@ export class Activities {
     if (this.#aborted !== null) return
     this.#aborted = { reason }
     for (const controller of this.#controllers) controller.abort(reason)
-    for (const call of this.#calls.values()) call.reject(reason)
+    for (const call of this.#calls.values()) call.fail(reason)
     this.#calls.clear()
     this.#waiting.length = 0
   }
 
   /** The body has ended: what it started and did not wait for is aborted and awaited. Throws if it left records unasked for. */
-  async end(): Promise<void> {
-    const unasked = this.#delivered < this.#replayed && this.#aborted === null
+  end(): Maybe<void> {
+    const unasked = this.#delivered < this.#replayed && this.#aborted === null ? this.#unasked('the turn ended') : null
     // Whoever keeps the turn beyond its end can start nothing more with it.
     this.abort(new Error('the turn has ended'))
-    if (this.#running > 0) await new Promise<void>((resolve) => this.#quiet.push(resolve))
-    if (unasked) throw nondeterministic(this.#unasked('the turn ended'))
+    const quiet = this.#running === 0 ? undefined : new Promise<void>((resolve) => this.#quiet.push(resolve))
+    return andThen(quiet, () => {
+      if (unasked !== null) throw nondeterministic(unasked)
+    })
   }
 
   #keyOf(name: string, explicit: string | undefined): string {
@@ -180,25 +244,28 @@ export class Activities {
   }
 
   #call(key: string, name: string, start: Call['start']): Promise<unknown> {
-    const promise = new Promise<unknown>((resolve, reject) => {
-      if (this.#aborted !== null) return reject(this.#aborted.reason)
-      const call: Call = { key, name, delivered: this.#delivered, resolve, reject, start }
-      const problem = this.#differs(call)
-      if (problem !== null) return this.#break(problem, reject)
-      this.#calls.set(key, call)
+    const call = new Call(key, name, this.#delivered, start)
+    if (this.#aborted !== null) call.fail(this.#aborted.reason)
+    else {
       const known = this.#known.get(key)
-      if (known === undefined || known.status === 'started' || known.status === 'sleeping') this.#waiting.push(call)
-      this.#pump()
-    })
-    // A body that is aborted may never look at this one: it must not count as unhandled.
-    promise.catch(() => {})
-    return promise
+      const problem = known === undefined ? null : this.#differs(call, known)
+      if (problem !== null) this.#break(problem, call)
+      else {
+        this.#calls.set(key, call)
+        const starts = known === undefined || known.status === 'started' || known.status === 'sleeping'
+        // Mostly there is nothing to wait for.
+        if (starts && !this.#pumping && this.#delivered === this.#results.length) call.start(call)
+        else {
+          if (starts) this.#waiting.push(call)
+          this.#pump()
+        }
+      }
+    }
+    return call.promise
   }
 
-  /** Why a call is not the one that the journal has under its key; null if it is, or is not there. */
-  #differs(call: Call): string | null {
-    const known = this.#known.get(call.key)
-    if (known === undefined) return null
+  /** Why a call is not the one that the journal has under its key; null if it is. */
+  #differs(call: Call, known: ActivityRecord): string | null {
     if (known.name !== call.name) return `the step '${call.key}' was recorded as '${known.name}' and is now called '${call.name}'`
     const repeated =
       (this.#occurrences.get(call.name) ?? 0) > 1 || [...this.#known.values()].filter(({ name }) => name === call.name).length > 1
@@ -207,9 +274,9 @@ export class Activities {
     return null
   }
 
-  #break(problem: string, reject?: (error: unknown) => void): void {
+  #break(problem: string, call?: Call): void {
     const error = nondeterministic(problem)
-    reject?.(error)
+    call?.fail(error)
     this.abort(error)
     this.#port.onBroken(error)
   }
@@ -245,8 +312,8 @@ export class Activities {
     this.#idle = 0
     this.#lastAt = record.at
     if (this.#sleeps.delete(record.key)) this.#setSleeping(-1)
-    if (record.status === 'failed') call.reject(errorOf(record.error))
-    else if (record.status === 'completed') call.resolve(record.value)
+    if (record.status === 'failed') call.fail(errorOf(record.error))
+    else if (record.status === 'completed') call.give(record.value)
   }
 
   #startWaiting(): void {
@@ -264,56 +331,136 @@ export class Activities {
     return { branch, agent, turn, attempt, key, name, delivered }
   }
 
-  async #record(command: Command): Promise<boolean> {
-    const { refusal } = await this.#port.submit(command)
-    return refusal === undefined
+  /** The activity is over, in whatever way: whoever waits for the last of them goes on. */
+  #leave(): void {
+    if (--this.#running === 0) for (const go of this.#quiet.splice(0)) go()
   }
 
-  async #execute(call: Call, run: Run, options: ActivityOptions): Promise<void> {
+  /** What is wrong with the code around an activity ends the attempt. */
+  #spoil(thrown: unknown): void {
+    this.#port.onBroken(thrown instanceof Error ? thrown : new Error(String(thrown)))
+    this.#leave()
+  }
+
+  #execute(task: Task): void {
     this.#running++
-    try {
-      const command = await this.#outcome(this.#speakerOf(call), run, options)
-      // What was done after the abort is used for nothing, but if it can be undone, it must be known.
-      const counts = this.#aborted === null || (options.undo !== undefined && command?.type === 'activity.complete')
-      if (command !== null && counts) await this.#port.submit(command)
-    } catch (error) {
-      this.#port.onBroken(error instanceof Error ? error : new Error(String(error)))
-    } finally {
-      if (--this.#running === 0) for (const go of this.#quiet.splice(0)) go()
-    }
-  }
-
-  /** Runs the activity, with its retries inside it, and gives what is to be recorded. */
-  async #outcome(speaker: ActivitySpeaker, run: Run, options: ActivityOptions): Promise<Command | null> {
+    const { speaker, options } = task
     const earlier = this.#reusable(speaker, options)
-    if (earlier?.status === 'completed') return givenBack(speaker, earlier)
-    if (!(await this.#port.mayStart())) return null
-    const start = await this.#start(speaker, options)
-    if (start === 'unknown') return { type: 'activity.fail', ...speaker, error: unknownOutcome(speaker.name) }
-    if (start === 'refused') return null
-    const retry = options.retry === undefined ? once : { ...once, ...options.retry }
-    for (let attempt = 1; ; attempt++) {
-      // It may have been aborted while its start was recorded, or while it waited for its next attempt.
-      if (this.#aborted !== null) return null
-      const result = await (this.#port.known(speaker) ?? this.#attempt(speaker, run, options, attempt))
-      const failed = 'error' in result
-      const again =
-        failed && attempt < retry.attempts && this.#aborted === null && result.retryable && (options.retry?.if?.(result.error) ?? true)
-      if (!again) return outcomeOf(speaker, result, options)
-      const controller = this.#controller()
-      const backoff = backoffMs(retry, attempt, `${this.#port.keyPrefix}/${speaker.key}/${attempt}`)
-      await this.#port.clock.sleep(options.waitMs?.(result.error) ?? backoff, controller.signal)
-      this.#controllers.delete(controller)
-    }
+    if (earlier?.status === 'completed') return this.#record(givenBack(speaker, earlier))
+    settle(
+      () => this.#port.mayStart(),
+      (may) => (may ? this.#start(task) : this.#leave()),
+      (thrown) => this.#spoil(thrown),
+    )
   }
 
   /** Records the start of what must not be repeated, can be undone, or uses what is limited. */
-  async #start(speaker: ActivitySpeaker, { idempotent, undo, reserve }: ActivityOptions): Promise<'go' | 'unknown' | 'refused'> {
+  #start(task: Task): void {
+    const { speaker, options } = task
+    const { idempotent, undo, reserve } = options
     const here = this.#known.get(speaker.key)?.status === 'started'
-    if (idempotent === false && (here || this.#earlier.get(speaker.key)?.status === 'started')) return 'unknown'
-    if (here || (idempotent !== false && undo === undefined && reserve === undefined)) return 'go'
+    if (idempotent === false && (here || this.#earlier.get(speaker.key)?.status === 'started'))
+      return this.#record({ type: 'activity.fail', ...speaker, error: unknownOutcome(speaker.name) })
+    if (here || (idempotent !== false && undo === undefined && reserve === undefined)) return this.#try(task, 1)
     const marks = { ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }) }
-    return (await this.#record({ type: 'activity.start', ...speaker, ...marks })) ? 'go' : 'refused'
+    this.#port.submit({ type: 'activity.start', ...speaker, ...marks }, ({ refusal }) => {
+      if (refusal !== undefined) return this.#leave()
+      // Not at once: whoever says so has others to tell before anything of a user runs.
+      queueMicrotask(() => this.#try(task, 1))
+    })
+  }
+
+  #try(task: Task, attempt: number): void {
+    // It may have been aborted while its start was recorded, or while it waited for its next attempt.
+    if (this.#aborted !== null) return this.#leave()
+    const known = this.#port.known(task.speaker)
+    if (known === null) return this.#attempt(task, attempt)
+    settle(
+      () => known,
+      (result) => this.#tried(task, attempt, result),
+      (thrown) => this.#spoil(thrown),
+    )
+  }
+
+  /** Runs the activity once. */
+  #attempt(task: Task, attempt: number): void {
+    const { speaker, run, options } = task
+    let own: AbortController | null = null
+    const signalled = (): AbortController => (own ??= this.#controller())
+    const timer = options.timeoutMs === undefined ? null : new AbortController()
+    const ended = (result: ActivityOutcome): void => {
+      // A reason spares the making of an error that nobody looks at.
+      timer?.abort('it has ended')
+      if (own !== null) this.#controllers.delete(own)
+      this.#tried(task, attempt, result)
+    }
+    settle(
+      () => {
+        const { keyPrefix, use, emit } = this.#port
+        const ctx = new Context(`${keyPrefix}/${speaker.key}`, attempt, use, emit, signalled)
+        const body = insideStep.run(this, run, ctx)
+        if (timer === null) return body
+        return Promise.race([body, this.#timeout(speaker.name, options.timeoutMs ?? 0, signalled(), timer.signal)])
+      },
+      (value) => ended(this.#resultOf(speaker.name, value)),
+      (thrown) => ended(failedWith(thrown)),
+    )
+  }
+
+  /** What a body has returned, as data. */
+  #resultOf(name: string, value: unknown): ActivityOutcome {
+    try {
+      const json = toJson(value)
+      if ('problem' in json) return failedWith(noJson(name, json))
+      return json.size > this.#port.maxValue
+        ? failedWith(tooLarge(`the result of the step '${name}'`, json.size, this.#port.maxValue))
+        : json
+    } catch (thrown) {
+      // A proxy or a getter may throw whatever it likes.
+      return failedWith(thrown)
+    }
+  }
+
+  /** Retries happen inside of the activity; what is recorded is what it came to in the end. */
+  #tried(task: Task, attempt: number, result: ActivityOutcome): void {
+    const { speaker, options } = task
+    try {
+      if ('error' in result && this.#mayRetry(options, attempt, result)) return this.#again(task, attempt, result.error)
+      const command = outcomeOf(speaker, result, options)
+      // What was done after the abort is used for nothing, but if it can be undone, it must be known.
+      const counts = this.#aborted === null || (options.undo !== undefined && command.type === 'activity.complete')
+      return counts ? this.#record(command) : this.#leave()
+    } catch (thrown) {
+      this.#spoil(thrown)
+    }
+  }
+
+  #record(command: Command): void {
+    this.#port.submit(command, () => this.#leave())
+  }
+
+  #mayRetry({ retry }: ActivityOptions, attempt: number, { error, retryable }: Extract<ActivityOutcome, { error: Failure }>): boolean {
+    return (
+      retryable &&
+      retry !== undefined &&
+      attempt < (retry.attempts ?? once.attempts) &&
+      this.#aborted === null &&
+      (retry.if?.(error) ?? true)
+    )
+  }
+
+  #again(task: Task, attempt: number, error: Failure): void {
+    const { speaker, options } = task
+    const controller = this.#controller()
+    const backoff = backoffMs({ ...once, ...options.retry }, attempt, `${this.#port.keyPrefix}/${speaker.key}/${attempt}`)
+    settle(
+      () => this.#port.clock.sleep(options.waitMs?.(error) ?? backoff, controller.signal),
+      () => {
+        this.#controllers.delete(controller)
+        this.#try(task, attempt + 1)
+      },
+      (thrown) => this.#spoil(thrown),
+    )
   }
 
   /** After a throw, a retry is given an earlier success back if its key is explicit or its name occurred once. */
@@ -322,42 +469,6 @@ export class Activities {
     if (found === undefined || found.name !== speaker.name) return undefined
     const occurred = [...this.#earlier.values()].filter(({ name }) => name === speaker.name).length
     return options.key !== undefined || occurred === 1 ? found : undefined
-  }
-
-  async #attempt(
-    speaker: ActivitySpeaker,
-    run: Run,
-    options: ActivityOptions,
-    attempt: number,
-  ): Promise<{ readonly value: unknown } | { readonly error: Failure; readonly retryable: boolean }> {
-    const { name } = speaker
-    let own: AbortController | null = null
-    const signalled = (): AbortController => (own ??= this.#controller())
-    const timer = options.timeoutMs === undefined ? null : new AbortController()
-    try {
-      const ctx = this.#port.context(`${this.#port.keyPrefix}/${speaker.key}`, attempt, () => signalled().signal)
-      const body = insideStep.run(this, run, ctx)
-      const json = toJson(
-        await (timer === null ? body : Promise.race([body, this.#timeout(name, options.timeoutMs ?? 0, signalled(), timer.signal)])),
-      )
-      if ('size' in json && json.size > this.#port.maxValue)
-        throw tooLarge(`the result of the step '${name}'`, json.size, this.#port.maxValue)
-      if ('problem' in json)
-        throw new CodedFailure({
-          code: 'AGENT_FAILED',
-          message: `the result of the step '${name}' is no JSON at ${json.path}: ${json.problem}`,
-          retryable: false,
-          at: {},
-        })
-      return json
-    } catch (thrown) {
-      const error = failureOf(thrown)
-      return { error, retryable: error.retryable }
-    } finally {
-      // A reason spares the making of an error that nobody looks at.
-      timer?.abort('it has ended')
-      if (own !== null) this.#controllers.delete(own)
-    }
   }
 
   /** A controller that is aborted with the turn. */
@@ -378,10 +489,18 @@ export class Activities {
   }
 }
 
-type Result = { readonly value: unknown } | { readonly error: Failure }
+function failedWith(thrown: unknown): ActivityOutcome {
+  const error = failureOf(thrown)
+  return { error, retryable: error.retryable }
+}
+
+function noJson(name: string, { path, problem }: NotJson): CodedFailure {
+  const message = `the result of the step '${name}' is no JSON at ${path}: ${problem}`
+  return new CodedFailure({ code: 'AGENT_FAILED', message, retryable: false, at: {} })
+}
 
 /** What is to be recorded of an activity that has ended. */
-function outcomeOf(speaker: ActivitySpeaker, result: Result, options: ActivityOptions): Command {
+function outcomeOf(speaker: ActivitySpeaker, result: ActivityOutcome, options: ActivityOptions): Command {
   const usage = options.usage?.(result)
   const used = usage === undefined ? {} : { usage }
   if ('error' in result) return { type: 'activity.fail', ...speaker, error: result.error, ...used }

@@ -81,7 +81,7 @@ export class Agents {
   // ── turns ──────────────────────────────────────────────────────────────────────────────────────────────
 
   /** May a turn begin? `of` is which: while an agent is starting, only the one that tries may. */
-  admission(name: string, whenStopped: 'fail' | 'wait', of: string): Admission {
+  admission(name: string, whenStopped: 'fail' | 'wait', of: () => string): Admission {
     const body = this.#known.get(name)?.body
     if (body === undefined) return 'go'
     switch (body.status) {
@@ -103,7 +103,7 @@ export class Agents {
   }
 
   /** A turn has ended here, or was not begun after all. */
-  ends(name: string, of: string): void {
+  ends(name: string, of: () => string): void {
     const left = (this.#inFlight.get(name) ?? 1) - 1
     this.#inFlight.set(name, left)
     this.unprobe(name, of)
@@ -111,7 +111,7 @@ export class Agents {
   }
 
   /** An attempt has come to something; null: nothing need be written about it, as of an agent that works. */
-  attempted(name: string, of: string, breaker: Breaker | undefined, failed: boolean): Promise<void> | null {
+  attempted(name: string, of: () => string, breaker: Breaker | undefined, failed: boolean): Promise<void> | null {
     const body = this.known(name)
     if (body === undefined || (failed ? breaker === undefined : body.failures === 0 && body.probe === null)) return null
     const at = this.#port.clock.now()
@@ -128,15 +128,16 @@ export class Agents {
   }
 
   /** This turn will not try any more. */
-  unprobe(name: string, of: string): void {
+  unprobe(name: string, of: () => string): void {
     const body = this.known(name)
     if (body === undefined || !this.#probes(body, of)) return
     const at = this.#port.clock.now()
     void this.#quietly(this.update(name, (now) => ({ body: this.#probes(now, of) ? unprobed(now, at) : null })))
   }
 
-  #probes({ probe }: AgentBody, of: string): boolean {
-    return probe !== null && probe.worker === this.#port.worker && probe.of === of
+  /** Whether this is the turn that tries; hardly ever is there one, so which turn it is need not be known before. */
+  #probes({ probe }: AgentBody, of: () => string): boolean {
+    return probe !== null && probe.worker === this.#port.worker && probe.of === of()
   }
 
   // ── changes ────────────────────────────────────────────────────────────────────────────────────────────

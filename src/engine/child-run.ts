@@ -77,7 +77,7 @@ async function ended(engine: Engine, parent: string, id: string, signal: AbortSi
   if (signal.aborted) stop()
   try {
     for (;;) {
-      const changed = engine.changed(id)
+      const changed = engine.listeners.waitFor(id, 'end')
       try {
         const state = (await engine.current(id))?.state
         if (state === undefined) throw new Error(`the child run ${id} is gone`)

@@ -1,5 +1,6 @@
 import type { Definition, Internals } from '../define/definition.js'
 import { internalsOf } from '../define/definition.js'
+import type { Maybe } from '../define/maybe.js'
 import type { Provided } from '../define/resource.js'
 import { provisionOf } from '../define/resource.js'
 import { TuttiError } from '../define/tutti-error.js'
@@ -21,10 +22,10 @@ import { Agents } from './agents.js'
 import { Alarms } from './alarms.js'
 import { type ChildDone, childRun, childRunId, undoChildRun } from './child-run.js'
 import { decodeEvents, decodeSnapshot } from './codec.js'
-import type { Delta } from '../inspect/events.js'
 import { Execution, type ExecutionPort } from './execution.js'
 import { Gate } from './gate.js'
 import { HeldTurns, turnId } from './held-turns.js'
+import { Listeners } from './listeners.js'
 import { Loop, saysMore } from './loop.js'
 import type { Outcome, RunEntry } from './run-entry.js'
 import { newEntry } from './run-entry.js'
@@ -54,6 +55,9 @@ export interface EngineOptions {
   readonly seam?: Seam
 }
 
+const nothing = (): void => {}
+const noResources: ReadonlyMap<string, unknown> = new Map<string, unknown>([])
+
 /** A sleep that is longer than this may be slept outside of memory. */
 const longSleepMs = 5_000
 
@@ -74,6 +78,7 @@ function isBehind(entry: RunEntry): boolean {
 export class Engine {
   readonly options: EngineOptions
   readonly agents: Agents
+  readonly listeners: Listeners = new Listeners()
   /** How often something was refused, by code. */
   readonly refusals: Map<string, number> = new Map()
   readonly #alarms: Alarms
@@ -84,19 +89,20 @@ export class Engine {
   readonly #entries = new Map<string, RunEntry>()
   readonly #loading = new Map<string, Promise<RunEntry | null>>()
   readonly #waiting = new Set<RunEntry>()
-  readonly #listeners = new Map<string, Set<() => void>>()
-  readonly #deltas = new Map<string, Set<(delta: Delta) => void>>()
   readonly #definitions = new Map<string, Internals>()
   readonly #toolboxes = new Toolboxes()
   readonly #announced = new Set<Internals>()
+  /** What bodies wait for: to begin, or to be given a result. */
+  #tasks: (() => void)[] = []
   readonly #unsubscribe: () => void
   readonly #opening: Promise<void>
   #looking: Promise<void> | null = null
   /** There is something to look at that no look has seen. */
   #lookAgain = false
   #asked = false
-  #waiters = 0
-  #alive: NodeJS.Timeout | null = null
+  readonly #askAgain = (): void => {
+    this.#asked = false
+  }
   #closed = false
 
   constructor(options: EngineOptions) {
@@ -120,12 +126,12 @@ export class Engine {
       refused: (code) => this.refuse(code),
       broken: (entry) => {
         for (const execution of entry.executions.values()) execution.abort('the run is stopped')
-        this.#notify(entry.id)
+        this.#tellWaiting(entry)
       },
     })
+    this.#gate = new Gate(options.concurrency, (agent) => this.#agentConcurrency(agent))
     for (const provided of options.resources) provisionOf(provided)
     for (const definition of options.definitions) this.register(definition)
-    this.#gate = new Gate(options.concurrency, (agent) => this.#agentConcurrency(agent))
     this.agents = new Agents({ store, worker, clock, onLog, changed: (name) => this.#onAgent(name) })
     this.#heldTurns = new HeldTurns({
       agents: this.agents,
@@ -133,7 +139,7 @@ export class Engine {
       clock,
       entries: () => this.#entries.values(),
       dispatch: (entry, attempt) => this.#dispatch(entry, attempt),
-      say: (entry, command) => void this.#say(entry, command),
+      say: (entry, command) => this.#say(entry, command),
       changed: (entry) => {
         this.#loop.wake(entry)
         this.#keepOrLetGo(entry)
@@ -163,10 +169,13 @@ export class Engine {
     if (!this.#closed) this.#worker.start()
   }
 
-  /** Makes the agents of all definitions of this process known to the store. */
-  async announce(): Promise<void> {
+  /** Makes the agents of all definitions of this process known to the store; null: they are. */
+  announce(): Promise<void> | null {
+    return this.#announced.size === this.#definitions.size ? null : this.#announce()
+  }
+
+  async #announce(): Promise<void> {
     const news = [...this.#definitions.values()].filter((internals) => !this.#announced.has(internals))
-    if (news.length === 0) return
     await this.agents.register([...new Set(news.flatMap(agentsOf))])
     for (const internals of news) this.#announced.add(internals)
   }
@@ -193,7 +202,11 @@ export class Engine {
   /** Makes a definition known, and those that its steps run, so that a child run can be recovered too. */
   register(definition: Definition): Internals {
     const internals = internalsOf(definition)
+    const before = this.#definitions.get(definition.name)
+    if (before === internals) return internals
+    if (before !== undefined) this.#announced.delete(before)
     this.#definitions.set(definition.name, internals)
+    this.#gate.lookAgain()
     if (internals.kind === 'graph')
       for (const step of Object.values(internals.steps))
         if (step.kind === 'child' && !this.#definitions.has(step.child.name)) this.register(step.child)
@@ -243,15 +256,17 @@ export class Engine {
   }
 
   /** What an execution or a timer has to say. After the engine was closed it is said to nobody: the run goes on elsewhere. */
-  #say(entry: RunEntry, command: Command): Promise<Outcome> {
-    if (this.#closed || entry.broken !== null) return new Promise(() => {})
+  #say(entry: RunEntry, command: Command, settled: (outcome: Outcome) => void = nothing): void {
+    if (this.#closed) return
     const { seam } = this.options
-    if (seam === undefined) return this.#loop.submit(entry, command, { owned: true })
-    return new Promise((resolve, reject) => {
-      seam.hold({ type: 'command', run: entry.id, command }, (instead = command) => {
-        this.#loop.submit(entry, instead, { owned: true }).then(resolve, reject)
-      })
-    })
+    if (seam === undefined) return this.#loop.say(entry, command, settled)
+    // A harness may let it happen twice: who said it is told once.
+    let told = false
+    const tell = (outcome: Outcome): void => {
+      if (!told) settled(outcome)
+      told = true
+    }
+    seam.hold({ type: 'command', run: entry.id, command }, (instead = command) => this.#loop.say(entry, instead, tell))
   }
 
   // ── what follows a commit ──────────────────────────────────────────────────────────────────────────────
@@ -274,16 +289,13 @@ export class Engine {
     if (saysMore(entry)) this.#loop.wake(entry)
     if (isOver(state)) this.#forget(entry)
     else this.#keepOrLetGo(entry)
-    this.#notify(entry.id)
+    this.#tellWaiting(entry)
   }
 
   /** A recorded activity reaches the execution that waits for it. */
   #route(entry: RunEntry, event: Event): void {
-    if (event.type !== 'activity.completed' && event.type !== 'activity.failed') return
-    const execution = entry.executions.get(attemptId(event.branch, event.turn, event.attempt))
-    const common = { key: event.key, name: event.name, order: 0, delivered: event.delivered, at: event.at }
-    if (event.type === 'activity.failed') execution?.recorded({ ...common, status: 'failed', error: event.error })
-    else execution?.recorded({ ...common, status: 'completed', ...(event.value !== undefined && { value: event.value }) })
+    if (event.type === 'activity.completed' || event.type === 'activity.failed')
+      entry.executions.get(attemptId(event.branch, event.turn, event.attempt))?.recorded(event)
   }
 
   /** The one switch over effects: starts what came to be owed. */
@@ -331,10 +343,10 @@ export class Engine {
         clock: this.options.clock,
         alarms: this.#alarms,
         definition,
-        submit: (command) => this.#say(entry, command),
+        submit: (command) => new Promise((resolve) => this.#say(entry, command, resolve)),
         mayStart: () => this.#stillOwns(entry),
         graceMs: this.options.graceMs,
-        resources: () => (entry.resources ??= runResources(this.options.resources, entry.state)),
+        resources: async () => this.#resources(entry),
         emit: (branch, agent, data) => this.#emit(entry, branch, agent, data),
         lend: (name, value) => this.#lend(entry, name, value, { branch, agent, id: `undo ${undo.of}/${undo.attempt}` }),
         undoChild: (run, signal) => this.#undoChild(entry, run, signal),
@@ -352,13 +364,7 @@ export class Engine {
       })
     const held: Held = { type: 'undo', run: entry.id, undo, branch, agent }
     if (execution.waits) return this.#begin(held, execution, run, () => {})
-    const leave = (): void => this.#gate.leave('an undo')
-    let entered = false
-    const unwait = this.#gate.enter('an undo', () => {
-      entered = true
-      this.#begin(held, execution, run, leave)
-    })
-    if (!entered) execution.unwait = unwait
+    this.#enter('an undo', held, execution, run)
   }
 
   async #undoChild(entry: RunEntry, child: string, signal: AbortSignal): Promise<void> {
@@ -380,22 +386,19 @@ export class Engine {
       graceMs: this.options.graceMs,
       maxValue: this.options.store.promises.maxValue,
       definition,
-      submit: (attempt, command) => {
-        const agent = agentOf(definition, attempt)
-        // Of a run that another worker has, nothing is said any more.
-        const failed = agent === null || entry.owner === null ? null : failedBy(command)
-        const of = turnId(entry, attempt)
-        const counted = agent === null || failed === null ? null : this.agents.attempted(agent.name, of, agent.options.breaker, failed)
+      submit: (attempt, command, settled) => {
+        const counted = this.#attempted(entry, definition, attempt, command)
         // Before it is decided: a failure too many must keep the next attempt from starting.
-        return counted === null ? this.#say(entry, command) : counted.then(() => this.#say(entry, command))
+        if (counted === null) this.#say(entry, command, settled)
+        else void counted.then(() => this.#say(entry, command, settled))
       },
       mayStart: () => this.#stillOwns(entry),
       isAdmitted: (attempt) => {
         const agent = agentOf(definition, attempt)
-        return agent === null || this.agents.admission(agent.name, 'fail', turnId(entry, attempt)) === 'go'
+        return agent === null || this.agents.admission(agent.name, 'fail', () => turnId(entry, attempt)) === 'go'
       },
-      resources: () => (entry.resources ??= runResources(this.options.resources, entry.state)),
-      later: laterOf(this.options.seam),
+      resources: () => this.#resources(entry),
+      later: this.options.seam === undefined ? (task) => this.#next(task) : laterOf(this.options.seam),
       known: (speaker) => this.options.seam?.activity?.(entry.id, speaker) ?? null,
       lend: (attempt, name, value) =>
         this.#lend(entry, name, value, { ...attempt, id: attemptId(attempt.branch, attempt.turn, attempt.attempt) }),
@@ -404,8 +407,8 @@ export class Engine {
       priceOf: pricesFrom(this.options.prices ?? {}),
       model: (ref) => resolveModel(ref, { models: this.options.models, env: process.env }),
       listener: (branch, agent) =>
-        this.#deltas.has(entry.id)
-          ? (text) => this.#tell(entry, { type: 'text.delta', branch, agent, after: entry.state.seq, text })
+        this.listeners.hasTakers(entry.id)
+          ? (text) => this.listeners.tell(entry.id, { type: 'text.delta', branch, agent, after: entry.state.seq, text })
           : null,
       keepAskSchema: (branch, schema) => {
         if (schema === undefined) entry.askSchemas.delete(branch)
@@ -417,23 +420,38 @@ export class Engine {
     return port
   }
 
+  /** Made before the first turn of a run in this process. */
+  #resources(entry: RunEntry): Maybe<ReadonlyMap<string, unknown>> {
+    if (this.options.resources.length === 0) return noResources
+    entry.resources ??= runResources(this.options.resources, entry.state)
+    return entry.resources
+  }
+
+  /** Whether its agent worked, for its breaker; null: there is nothing to wait for. */
+  #attempted(entry: RunEntry, definition: Internals, attempt: Attempt, command: Command): Promise<void> | null {
+    const failed = failedBy(command)
+    // Of a run that another worker has, nothing is said any more.
+    const agent = failed === null || entry.owner === null ? null : agentOf(definition, attempt)
+    if (agent === null || failed === null) return null
+    return this.agents.attempted(agent.name, () => turnId(entry, attempt), agent.options.breaker, failed)
+  }
+
   #dispatch(entry: RunEntry, attempt: Attempt): void {
     const { definition } = entry
     if (definition === null || this.#closed) return
     const id = attemptId(attempt.branch, attempt.turn, attempt.attempt)
     if (entry.executions.has(id) || !this.#heldTurns.mayBegin(entry, attempt)) return
     const agent = agentOf(definition, attempt)
-    const of = turnId(entry, attempt)
     const execution = new Execution(this.#portOf(entry, definition), entry.state, attempt)
     entry.executions.set(id, execution)
     const run = (leave: () => void): void => {
       if (agent !== null) this.agents.begins(agent.name)
-      void execution.run().finally(() => {
+      execution.run(() => {
         // After it was fenced off, another execution may have its place.
         const isLast = entry.executions.get(id) === execution
         if (isLast) entry.executions.delete(id)
         leave()
-        if (agent !== null) this.agents.ends(agent.name, of)
+        if (agent !== null) this.agents.ends(agent.name, () => turnId(entry, attempt))
         if (isLast && execution.heldBack && entry.owner !== null) this.#heldTurns.again(entry, attempt)
         if (isOver(entry.state)) this.#forget(entry)
         else if (!this.#closed) this.#keepOrLetGo(entry)
@@ -445,31 +463,43 @@ export class Engine {
     const lane = definition.kind === 'graph' ? 'a step' : attempt.agent
     const held: Held = { type: 'start', run: entry.id, attempt }
     if (waits) return this.#begin(held, execution, run, () => {})
-    const leave = (): void => this.#gate.leave(lane)
-    let entered = false
-    const unwait = this.#gate.enter(lane, () => {
-      entered = true
-      this.#begin(held, execution, run, leave)
-    })
-    if (!entered) execution.unwait = unwait
+    this.#enter(lane, held, execution, run)
+  }
+
+  /** Begins when there is room. */
+  #enter(lane: string, held: Held, execution: Execution | UndoExecution, run: (leave: () => void) => void): void {
+    const begin = (): void => this.#begin(held, execution, run, () => this.#gate.leave(lane))
+    const unwait = this.#gate.enter(lane, begin)
+    if (unwait !== null) execution.unwait = unwait
   }
 
   #lend(entry: RunEntry, name: string, value: unknown, { branch, agent, id }: Omit<Borrower, 'run'>): unknown {
     return this.options.seam?.lend(name, value, { run: entry.id, branch, agent, id }) ?? value
   }
 
-  /** Starts a body that has its room. While a harness holds it, it can be taken back as if it still waited for that. */
+  /** Starts a body that has its room, when those have been told who wait for what was just committed. Until then it can be taken back. */
   #begin(held: Held, execution: Execution | UndoExecution, run: (leave: () => void) => void, leave: () => void): void {
     const { seam } = this.options
-    if (seam === undefined) return run(leave)
     let taken = false
     execution.unwait = () => {
       if (!taken) leave()
       taken = true
     }
-    seam.hold(held, () => {
+    const go = (): void => {
       if (!taken) run(leave)
       taken = true
+    }
+    if (seam === undefined) this.#next(go)
+    else seam.hold(held, go)
+  }
+
+  /** Does something in the next macrotask, with all else that bodies wait for then. */
+  #next(task: () => void): void {
+    if (this.#tasks.push(task) > 1) return
+    setImmediate(() => {
+      const tasks = this.#tasks
+      this.#tasks = []
+      for (const next of tasks) next()
     })
   }
 
@@ -489,15 +519,15 @@ export class Engine {
     const execution = entry.executions.get(id)
     if (execution?.started) return execution.abort('the branch was cancelled')
     execution?.unwait()
-    this.agents.unprobe(attempt.agent, turnId(entry, attempt))
+    this.agents.unprobe(attempt.agent, () => turnId(entry, attempt))
     entry.executions.delete(id)
-    void this.#say(entry, { type: 'turn.settle', ...attempt, how: 'ended' })
+    this.#say(entry, { type: 'turn.settle', ...attempt, how: 'ended' })
   }
 
   #await(entry: RunEntry, timer: Timer): void {
     this.#disarm(entry, timer.id)
     if (entry.state.pausedAt !== null) return
-    const ring = (): void => void this.#say(entry, { type: 'timer.fire', timer: timer.id })
+    const ring = (): void => this.#say(entry, { type: 'timer.fire', timer: timer.id })
     entry.alarms.set(timer.id, this.#alarms.at(timer.due + entry.state.pausedMs, ring))
   }
 
@@ -550,7 +580,7 @@ export class Engine {
     for (const execution of entry.executions.values()) {
       execution.unwait()
       execution.fence('another worker owns the run')
-      this.agents.unprobe(execution.attempt.agent, turnId(entry, execution.attempt))
+      this.agents.unprobe(execution.attempt.agent, () => turnId(entry, execution.attempt))
     }
     entry.executions.clear()
     for (const undo of entry.undos.values()) undo.fence('another worker owns the run')
@@ -559,10 +589,16 @@ export class Engine {
   }
 
   /** Whether this process may still start an effect of a run: asked before each turn and step, and cheap while nobody else writes. */
-  #stillOwns(entry: RunEntry): boolean | Promise<boolean> {
+  #stillOwns(entry: RunEntry): Maybe<boolean> {
     if (this.#closed) return false
     this.#askMoved()
-    return this.#looking === null ? entry.owner !== null : this.#looking.then(() => entry.owner !== null)
+    return this.#looking === null && !entry.stale ? entry.owner !== null : this.#ownsStill(entry)
+  }
+
+  /** What others have done is known before an effect starts: it may be what was not to start any more. */
+  async #ownsStill(entry: RunEntry): Promise<boolean> {
+    await this.#readAll([entry])
+    return entry.owner !== null
   }
 
   /** Asked once a tick: between two ticks nothing is started that the answer could change. */
@@ -570,9 +606,7 @@ export class Engine {
     if (this.#asked) return
     if (this.options.seam === undefined) {
       this.#asked = true
-      setImmediate(() => {
-        this.#asked = false
-      })
+      setImmediate(this.#askAgain)
     }
     this.#onMoved()
   }
@@ -616,7 +650,7 @@ export class Engine {
     if (!this.options.store.moved(this.options.worker) && !owed) return
     this.#look()
     this.#worker.noticed()
-    for (const listeners of this.#listeners.values()) for (const wake of listeners) wake()
+    this.listeners.wakeAll()
   }
 
   /** Before anything is decided: what others did is read. */
@@ -634,7 +668,9 @@ export class Engine {
     entry.stale = false
     const loaded = await this.options.store.load(entry.id, { after: entry.state.seq })
     if (loaded === null) return
-    const events = await this.#decoded(loaded.rows, entry.state.seq)
+    const read = await this.#decoded(loaded.rows, entry.state.seq)
+    // Somebody else may have read them meanwhile.
+    const events = read.filter(({ seq }) => seq > entry.state.seq)
     if (events.length > 0) this.#advance(entry, events, events.reduce(evolve, entry.state))
   }
 
@@ -756,54 +792,13 @@ export class Engine {
     return loaded === null ? [] : this.#decoded(loaded.rows, after)
   }
 
-  /** Resolves when something may have happened in a run. */
-  changed(runId: string): { readonly wait: Promise<void>; readonly stop: () => void } {
-    const listeners = this.#listeners.get(runId) ?? new Set<() => void>()
-    this.#listeners.set(runId, listeners)
-    let wake = (): void => {}
-    const wait = new Promise<void>((resolve) => {
-      wake = resolve
-    })
-    listeners.add(wake)
-    if (this.#waiters++ === 0) this.#staysAlive(true)
-    return {
-      wait,
-      stop: () => {
-        if (!listeners.delete(wake)) return
-        if (--this.#waiters === 0) this.#staysAlive(false)
-        if (listeners.size === 0) this.#listeners.delete(runId)
-      },
-    }
-  }
-
-  /** Whoever waits for a run that another process executes would else find its own process ended: watching a store keeps none alive. */
-  #staysAlive(stays: boolean): void {
-    this.#alive ??= setInterval(() => {}, 60_000)
-    if (stays) this.#alive.ref()
-    else this.#alive.unref()
-  }
-
-  #notify(runId: string): void {
-    for (const wake of this.#listeners.get(runId) ?? []) wake()
-  }
-
-  onDelta(runId: string, take: (delta: Delta) => void): () => void {
-    const takers = this.#deltas.get(runId) ?? new Set<(delta: Delta) => void>()
-    this.#deltas.set(runId, takers)
-    takers.add(take)
-    return () => {
-      takers.delete(take)
-      if (takers.size === 0) this.#deltas.delete(runId)
-    }
+  /** Tells those who wait for it what has happened in a run. */
+  #tellWaiting(entry: RunEntry): void {
+    this.listeners.happened(entry.id, isOver(entry.state) || entry.owner === null || entry.broken !== null)
   }
 
   #emit(entry: RunEntry, branch: string, agent: string, data: unknown): void {
-    this.#tell(entry, { type: 'emit', branch, agent, after: entry.state.seq, data })
-  }
-
-  #tell(entry: RunEntry, delta: Delta): void {
-    Object.freeze(delta)
-    for (const take of this.#deltas.get(entry.id) ?? []) take(delta)
+    this.listeners.tell(entry.id, { type: 'emit', branch, agent, after: entry.state.seq, data })
   }
 
   get closed(): boolean {
@@ -828,7 +823,6 @@ export class Engine {
     )
     this.#loop.close()
     this.#alarms.close()
-    if (this.#alive !== null) clearInterval(this.#alive)
     await this.#toolboxes.close()
     try {
       await this.options.store.leave(this.options.worker, this.options.clock.now())
@@ -838,6 +832,6 @@ export class Engine {
         message: `the worker could not leave the store: ${error instanceof TuttiError ? error.code : String(error)}`,
       })
     }
-    for (const listeners of this.#listeners.values()) for (const wake of listeners) wake()
+    this.listeners.close()
   }
 }

@@ -1,22 +1,26 @@
 import type { AgentCode } from '../define/agent-code.js'
 import type { Definition, GraphInternals, Internals, TopologyInternals } from '../define/definition.js'
 import type { LanguageModel } from '../define/language-model.js'
+import type { Maybe } from '../define/maybe.js'
+import { andThen, settle } from '../define/maybe.js'
 import type { Resource } from '../define/resource.js'
 import type { Schema } from '../define/schema.js'
 import type { Turn } from '../define/turn.js'
-import type { ActivityContext, Work } from '../define/work.js'
+import type { Work } from '../define/work.js'
 import type { ActivitySpeaker, Command, Refusal } from '../kernel/command.js'
 import type { Failure } from '../kernel/failure.js'
 import { toJson } from '../kernel/json.js'
 import type { LateWork } from '../kernel/event.js'
 import { sent } from '../kernel/fold-undo.js'
 import { seededUnit } from '../kernel/retry.js'
-import type { ActivityRecord, Attempt, Branch, State } from '../kernel/state.js'
+import type { Attempt, Branch, State } from '../kernel/state.js'
 import { branchOf, shapeOf } from '../kernel/state.js'
 import type { PriceOf } from '../models/budget.js'
 import type { ModelOutcome } from '../models/model-turn.js'
 import type { Toolboxes } from '../models/toolboxes.js'
+import type { Verified } from './action-check.js'
 import { verifyAction } from './action-check.js'
+import type { Recorded } from './activities.js'
 import { Activities } from './activities.js'
 import type { Alarms } from './alarms.js'
 import { failureOf } from '../define/failure-of.js'
@@ -37,7 +41,8 @@ export interface ExecutionPort {
   readonly maxValue: number
   readonly definition: Internals
   readonly later: Seam['later']
-  submit(by: Attempt, command: Command): Promise<{ readonly refusal?: Refusal | undefined }>
+  /** Says something; `settled` is told, once, whether it was refused. */
+  submit(by: Attempt, command: Command, settled: (outcome: { readonly refusal?: Refusal | undefined }) => void): void
   /** Whether this process still owns the run: asked before the turn and each of its steps. */
   mayStart(): boolean | Promise<boolean>
   /** Whether its agent may act now, as far as was known when `mayStart` had its answer. */
@@ -45,7 +50,7 @@ export interface ExecutionPort {
   /** What an activity comes to, if a harness knows that. */
   known(speaker: ActivitySpeaker): Promise<ActivityOutcome> | null
   /** The run's resources, made before its first turn. */
-  resources(): Promise<ReadonlyMap<string, unknown>>
+  resources(): Maybe<ReadonlyMap<string, unknown>>
   /** A resource as an attempt is given it. */
   lend(to: Attempt, name: string, value: unknown): unknown
   emit(branch: string, agent: string, data: unknown): void
@@ -88,11 +93,13 @@ export class Execution {
   #controller: AbortController | null = null
   #status: 'running' | 'aborting' | 'ended' = 'running'
   #reason: Error | null = null
-  /** Resolves when the body no longer runs; already so before it has started. */
-  #ended: Promise<unknown> | null = null
-  /** Nobody waits for the body any more: it is fenced off (null), or asked for something else than its journal has. */
-  #interrupted: { readonly why: Error | null } | null = null
-  #onInterrupt: (why: Error | null) => void = nothing
+  /** Whether its body runs, and who waits for that to end. */
+  #isBodyOver = true
+  #onBodyOver: () => void = nothing
+  /** It is known what it came to: what its body did, or that nobody waits for that any more. */
+  #isDecided = false
+  /** Told when nothing more is said of it. */
+  #onEnd: () => void = nothing
   #cancelGrace: () => void = nothing
   #cancelTimer: () => void = nothing
   #spentMs = 0
@@ -120,10 +127,11 @@ export class Execution {
         keyPrefix: this.#keyPrefix,
         maxValue: this.#port.maxValue,
         later: this.#port.later,
-        submit: (command) => this.#port.submit(this.attempt, command),
+        submit: (command, settled) => this.#port.submit(this.attempt, command, settled),
         mayStart: () => this.#port.mayStart(),
         known: (speaker) => this.#port.known(speaker),
-        context: (idempotencyKey, number, signal) => this.#context(idempotencyKey, number, signal),
+        use: this.#use,
+        emit: this.#emit,
         onSleeping: (sleeping) => (sleeping ? this.#stopTimer() : this.#startTimer()),
         onBroken: (error) => this.#interrupt(error),
       },
@@ -134,38 +142,60 @@ export class Execution {
     return this.#used
   }
 
-  /** Executes the body and says what came of it; resolves when nothing of it runs any more, or it is fenced off. */
-  async run(): Promise<void> {
+  /** Executes the body and says what came of it; `ended` is called when nothing of it runs any more, or it is fenced off. */
+  run(ended: () => void): void {
     this.started = true
+    this.#onEnd = ended
+    this.#isBodyOver = false
     this.#startTimer()
-    const outcome = this.#outcome()
-    this.#ended = outcome
-    const first = await this.#unlessInterrupted(outcome)
-    const command = first instanceof Error ? await this.#failed(first) : first
+    settle(
+      () => this.#outcome(),
+      (command) => this.#bodyOver(command),
+      (thrown) =>
+        settle(
+          () => this.#failed(thrown),
+          (command) => this.#bodyOver(command),
+          nothing,
+        ),
+    )
+  }
+
+  #bodyOver(command: Command): void {
+    this.#isBodyOver = true
+    this.#onBodyOver()
+    if (this.#isDecided) return
+    this.#isDecided = true
+    this.#conclude(command)
+  }
+
+  /** Nobody waits for the body any more: it is fenced off (null), or has asked for something else than its journal has. */
+  #interrupt(why: Error | null): void {
+    if (this.#isDecided) return
+    this.#isDecided = true
+    if (why === null) this.#conclude(null)
+    else
+      settle(
+        () => this.#failed(why),
+        (command) => this.#conclude(command),
+        nothing,
+      )
+  }
+
+  #conclude(command: Command | null): void {
     this.#stopTimer()
     this.#cancelGrace()
     const aborted = this.#status !== 'running'
     const fenced = this.#status === 'ended'
     this.#status = 'ended'
-    if (fenced || command === null) return
-    if (!aborted) {
-      const { refusal } = await this.#port.submit(this.attempt, command)
-      if (refusal === undefined) return
-    }
-    await this.#port.submit(this.attempt, { type: 'turn.settle', ...this.attempt, how: 'ended', ...this.#lateWork(command) })
+    if (fenced || command === null) return this.#onEnd()
+    if (aborted) return this.#settle(command)
+    this.#port.submit(this.attempt, command, ({ refusal }) => (refusal === undefined ? this.#onEnd() : this.#settle(command)))
   }
 
-  #interrupt(why: Error | null): void {
-    this.#interrupted ??= { why }
-    this.#onInterrupt(why)
-  }
-
-  #unlessInterrupted<T>(outcome: Promise<T>): Promise<T | Error | null> {
-    return new Promise((resolve, reject) => {
-      this.#onInterrupt = resolve
-      if (this.#interrupted !== null) resolve(this.#interrupted.why)
-      outcome.then(resolve, reject)
-    })
+  #settle(command: Command): void {
+    const { branch, agent, turn, attempt } = this.attempt
+    const settled = { type: 'turn.settle', branch, agent, turn, attempt, how: 'ended', ...this.#lateWork(command) } as const
+    this.#port.submit(this.attempt, settled, this.#onEnd)
   }
 
   /** What the body came to is used for nothing, but if it can be undone, it is. */
@@ -189,8 +219,8 @@ export class Execution {
   }
 
   /** A record of this turn is durable. */
-  recorded(record: ActivityRecord): void {
-    this.#used?.recorded(record)
+  recorded(event: Recorded): void {
+    this.#used?.recorded(event)
   }
 
   /** Tells the body to stop; what it comes to is used for nothing. After its grace it is fenced off. */
@@ -204,14 +234,17 @@ export class Execution {
       if (this.#status !== 'aborting') return
       this.#status = 'ended'
       this.#interrupt(null)
-      void this.#port.submit(this.attempt, { type: 'turn.settle', ...this.attempt, how: 'fenced' })
+      this.#port.submit(this.attempt, { type: 'turn.settle', ...this.attempt, how: 'fenced' }, nothing)
     })
   }
 
   /** The engine is closed: the body is aborted and awaited for its grace, and says nothing more. */
   async leave(why: string): Promise<void> {
     const grace = new AbortController()
-    const ended = this.#ended
+    const ended = new Promise<void>((resolve) => {
+      this.#onBodyOver = resolve
+      if (this.#isBodyOver) resolve()
+    })
     this.abort(why)
     await Promise.race([ended, this.#port.clock.sleep(this.#port.graceMs, grace.signal)])
     grace.abort()
@@ -226,25 +259,31 @@ export class Execution {
     this.#interrupt(null)
   }
 
-  async #outcome(): Promise<Command> {
-    const { definition } = this.#port
-    try {
-      if (!(await this.#port.mayStart())) this.fence('another worker owns the run')
+  #outcome(): Maybe<Command> {
+    return andThen(this.#port.mayStart(), (may) => {
+      if (!may) this.fence('another worker owns the run')
       else if (!this.#port.isAdmitted(this.attempt)) {
         this.heldBack = true
         this.fence('its agent may not act now')
       }
-      this.#resources = await this.#port.resources()
-      if (this.#status !== 'running') throw this.#reason ?? new Error('aborted')
-      return await (definition.kind === 'topology' ? this.#turn(definition) : this.#step(definition))
-    } catch (thrown) {
-      return this.#failed(thrown)
-    }
+      return andThen(this.#port.resources(), (resources) => this.#body(resources))
+    })
+  }
+
+  #body(resources: ReadonlyMap<string, unknown>): Maybe<Command> {
+    const { definition } = this.#port
+    this.#resources = resources
+    if (this.#status !== 'running') throw this.#reason ?? new Error('aborted')
+    return definition.kind === 'topology' ? this.#turn(definition) : this.#step(definition)
   }
 
   async #failed(thrown: unknown): Promise<Command> {
     this.#over = true
-    await this.#used?.end().catch(() => {})
+    try {
+      await this.#used?.end()
+    } catch {
+      // That it left records unasked for says less than what it threw.
+    }
     const error = failureOf(thrown, this.#port.definition.kind === 'topology' ? 'AGENT_FAILED' : 'STEP_FAILED')
     return { type: 'turn.fail', ...this.attempt, error, retryable: this.#mayRetry(error), ...notUndoneBy(thrown) }
   }
@@ -260,22 +299,41 @@ export class Execution {
     }
   }
 
-  async #turn(definition: TopologyInternals): Promise<Command> {
+  #turn(definition: TopologyInternals): Maybe<Command> {
     const agent = definition.agents[this.attempt.agent]
     if (agent === undefined) throw new Error(`there is no agent ${this.attempt.agent}`)
     const view = turnView(this.#state, this.#branch, this.#work(), agent.act === null)
-    const outcome = agent.act === null ? await this.#model(agent, definition, view) : { action: await act(agent, view) }
+    if (agent.act !== null) return andThen(act(agent, view), (action) => this.#returned(definition, action))
+    return andThen(this.#model(agent, definition, view), (outcome) => {
+      if ('action' in outcome) return this.#returned(definition, outcome.action)
+      return andThen(this.#end(), () => this.#unanswered(outcome))
+    })
+  }
+
+  /** The body has returned: nothing of what it has started goes on. */
+  #end(): Maybe<void> {
     this.#over = true
-    await this.#used?.end()
-    if ('problem' in outcome) return { type: 'turn.reject', ...this.attempt, problem: outcome.problem }
-    if ('approval' in outcome) {
-      const action = Object.freeze({ type: 'ask', question: null, approval: outcome.approval } as const)
-      return { type: 'turn.complete', ...this.attempt, action }
-    }
-    const verified = await verifyAction(definition, this.#state, this.#branch, outcome.action, this.#port.maxValue)
-    if ('problem' in verified) return { type: 'turn.reject', ...this.attempt, problem: verified.problem }
-    this.#port.keepAskSchema(this.attempt.branch, verified.askSchema)
-    return { type: 'turn.complete', ...this.attempt, action: verified.action }
+    return this.#used?.end()
+  }
+
+  #unanswered(outcome: Exclude<ModelOutcome, { action: unknown }>): Command {
+    const { branch, agent, turn, attempt } = this.attempt
+    if ('problem' in outcome) return { type: 'turn.reject', branch, agent, turn, attempt, problem: outcome.problem }
+    const action = Object.freeze({ type: 'ask', question: null, approval: outcome.approval } as const)
+    return { type: 'turn.complete', branch, agent, turn, attempt, action }
+  }
+
+  #returned(definition: TopologyInternals, returned: unknown): Maybe<Command> {
+    return andThen(this.#end(), () =>
+      andThen(verifyAction(definition, this.#state, this.#branch, returned, this.#port.maxValue), (verified) => this.#verified(verified)),
+    )
+  }
+
+  #verified(verified: Verified): Command {
+    const { branch, agent, turn, attempt } = this.attempt
+    if ('problem' in verified) return { type: 'turn.reject', branch, agent, turn, attempt, problem: verified.problem }
+    this.#port.keepAskSchema(branch, verified.askSchema)
+    return { type: 'turn.complete', branch, agent, turn, attempt, action: verified.action }
   }
 
   #model(agent: AgentCode, definition: TopologyInternals, turn: Turn): Promise<ModelOutcome> {
@@ -321,25 +379,14 @@ export class Execution {
     return this.#controller.signal
   }
 
-  #context(idempotencyKey: string, attempt: number, signal: () => AbortSignal): ActivityContext {
-    return Object.freeze({
-      get signal(): AbortSignal {
-        return signal()
-      },
-      idempotencyKey,
-      attempt,
-      use: <T>(resource: Resource<T>): T => this.#use(resource),
-      emit: (data: unknown): void => this.#emit(data),
-    })
-  }
-
-  #emit(data: unknown): void {
+  // Bound, because people take them off what they are given.
+  readonly #emit = (data: unknown): void => {
     const json = toJson(data)
     if ('problem' in json) throw new TypeError(`emit takes JSON; at ${json.path}: ${json.problem}`)
     if (this.#status === 'running') this.#port.emit(this.attempt.branch, this.attempt.agent, json.value)
   }
 
-  #use<T>(resource: Resource<T>): T {
+  readonly #use = <T>(resource: Resource<T>): T => {
     return this.#port.lend(this.attempt, resource.name, useOf(this.#resources, resource)) as T
   }
 
@@ -351,8 +398,8 @@ export class Execution {
       signalOf: () => this.#signal(),
       idempotencyKey: this.#keyPrefix,
       attempt,
-      use: (resource) => this.#use(resource),
-      emit: (data) => this.#emit(data),
+      use: this.#use,
+      emit: this.#emit,
       runId: run?.id ?? '',
       branchId: branch,
       tags: run?.tags ?? {},
@@ -391,6 +438,6 @@ export class Execution {
     } as const
     const retryable = this.#mayRetry(error)
     this.abort(error.message)
-    void this.#port.submit(this.attempt, { type: 'turn.fail', ...this.attempt, error, retryable, timedOut: true })
+    this.#port.submit(this.attempt, { type: 'turn.fail', ...this.attempt, error, retryable, timedOut: true }, nothing)
   }
 }

@@ -23,7 +23,7 @@ export async function* follow(
   const deltas: Delta[] = []
   let heard = (): void => {}
   const unhear = options.deltas
-    ? engine.onDelta(run.id, (delta) => {
+    ? engine.listeners.onDelta(run.id, (delta) => {
         if (deltas.push(delta) > deltasMax) deltas.shift()
         heard()
       })
@@ -33,7 +33,7 @@ export async function* follow(
   try {
     let after = options.after ?? 0
     while (!options.signal?.aborted) {
-      const changed = engine.changed(run.id)
+      const changed = engine.listeners.waitFor(run.id, 'anything')
       const delta = new Promise<void>((resolve) => {
         heard = resolve
       })

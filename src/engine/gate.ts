@@ -8,6 +8,8 @@ interface Lane {
   readonly queue: Waiting[]
   head: number
   running: number
+  /** How many may run at once. */
+  limit: number
 }
 
 /**
@@ -20,18 +22,26 @@ export class Gate {
   readonly #lanes = new Map<string, Lane>()
   #count = 0
   #tickets = 0
+  #waiting = 0
 
   constructor(total: number, limitOf: (agent: string) => number) {
     this.#total = total
     this.#limitOf = limitOf
   }
 
-  /** Calls `start` now or later; gives a function that takes the wait back. */
-  enter(agent: string, start: () => void): () => void {
+  /** Calls `start` now, or later: then gives a function that takes the wait back. */
+  enter(agent: string, start: () => void): (() => void) | null {
+    const lane = this.#laneOf(agent)
+    // While there is room in all, whoever waits waits for room in its own lane.
+    if (this.#count < this.#total && lane.running < lane.limit && headOf(lane) === undefined) {
+      this.#start(lane, start)
+      return null
+    }
     const waiting: Waiting = { ticket: this.#tickets++, start, gone: false }
-    this.#laneOf(agent).queue.push(waiting)
-    this.#startNext()
+    lane.queue.push(waiting)
+    this.#waiting++
     return () => {
+      if (!waiting.gone) this.#waiting--
       waiting.gone = true
     }
   }
@@ -39,29 +49,41 @@ export class Gate {
   leave(agent: string): void {
     this.#laneOf(agent).running--
     this.#count--
-    this.#startNext()
+    if (this.#waiting > 0) this.#startNext()
+  }
+
+  /** What limits there are has changed. */
+  lookAgain(): void {
+    for (const [agent, lane] of this.#lanes) lane.limit = this.#limitOf(agent)
+    if (this.#waiting > 0) this.#startNext()
   }
 
   #laneOf(agent: string): Lane {
     const known = this.#lanes.get(agent)
     if (known !== undefined) return known
-    const lane: Lane = { queue: [], head: 0, running: 0 }
+    const lane: Lane = { queue: [], head: 0, running: 0, limit: this.#limitOf(agent) }
     this.#lanes.set(agent, lane)
     return lane
+  }
+
+  #start(lane: Lane, start: () => void): void {
+    lane.running++
+    this.#count++
+    start()
   }
 
   #startNext(): void {
     while (this.#count < this.#total) {
       let first: { readonly lane: Lane; readonly waiting: Waiting } | null = null
-      for (const [agent, lane] of this.#lanes) {
-        const waiting = lane.running < this.#limitOf(agent) ? headOf(lane) : undefined
+      for (const lane of this.#lanes.values()) {
+        const waiting = lane.running < lane.limit ? headOf(lane) : undefined
         if (waiting !== undefined && (first === null || waiting.ticket < first.waiting.ticket)) first = { lane, waiting }
       }
       if (first === null) return
       first.lane.head++
-      first.lane.running++
-      this.#count++
-      first.waiting.start()
+      first.waiting.gone = true
+      this.#waiting--
+      this.#start(first.lane, first.waiting.start)
     }
   }
 }

@@ -40,7 +40,7 @@ export class HeldTurns {
     if (agent === null) return true
     const { agents } = this.#port
     const { name } = agent
-    const admission = agents.admission(name, agent.options.whenStopped ?? 'fail', turnId(entry, attempt))
+    const admission = agents.admission(name, agent.options.whenStopped ?? 'fail', () => turnId(entry, attempt))
     switch (admission) {
       case 'go':
         return true
@@ -69,7 +69,7 @@ export class HeldTurns {
     const of = turnId(entry, attempt)
     await this.#port.agents.probe(attempt.agent, of)
     // It may have been cancelled or paused meanwhile: then another one may try.
-    if (!entry.executions.has(attemptId(attempt.branch, attempt.turn, attempt.attempt))) this.#port.agents.unprobe(attempt.agent, of)
+    if (!entry.executions.has(attemptId(attempt.branch, attempt.turn, attempt.attempt))) this.#port.agents.unprobe(attempt.agent, () => of)
   }
 
   /** Something about an agent has changed, here or elsewhere: those of its turns that wait may go on, fail, or wait on. */

@@ -1,5 +1,6 @@
+import { settle } from '../define/maybe.js'
 import { TuttiError } from '../define/tutti-error.js'
-import type { Command } from '../kernel/command.js'
+import type { Command, Refusal } from '../kernel/command.js'
 import { DecisionSeries } from '../kernel/decision-series.js'
 import type { Event } from '../kernel/event.js'
 import { evolve } from '../kernel/evolve.js'
@@ -11,7 +12,7 @@ import { encodeEvents, encodeSnapshot } from './codec.js'
 import type { Outcome, RunEntry, Submission } from './run-entry.js'
 import { dueAt, marksOf, statusOf, waitsOf } from './run-view.js'
 import type { Seam } from './seam.js'
-import type { Append, Mark, Put, Store, Verdict } from './store.js'
+import type { Append, EventRow, Mark, Put, Snapshot, Store, Verdict } from './store.js'
 import { isAppend } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
 
@@ -22,7 +23,7 @@ export interface LoopPort {
   readonly invariants: boolean
   readonly onLog: (entry: LogEntry) => void
   readonly later: Seam['later']
-  /** Makes sure that what is decided next is decided on what is in the store now. */
+  /** Makes sure that what is decided next is decided on what is in the store now; null: it is. */
   refresh(entries: readonly RunEntry[]): Promise<void> | null
   /** Something of a run is durable. */
   advance(entry: RunEntry, events: readonly Event[], state: State): void
@@ -49,11 +50,12 @@ const snapshotEvents = 2_000
 const branchBytes = 500
 
 type Holds = RunEntry['marked']
+type Changing<T> = { -readonly [K in keyof T]: T[K] }
 
 interface Plan {
   readonly entry: RunEntry
   readonly taken: readonly Submission[]
-  readonly outcomes: readonly Outcome[]
+  readonly refusals: ReadonlyMap<Submission, Refusal> | null
   readonly state: State
   readonly events: readonly Event[]
   readonly item: Append | Put | null
@@ -71,7 +73,7 @@ interface Plan {
  */
 export class Loop {
   readonly #port: LoopPort
-  readonly #ready = new Set<RunEntry>()
+  #ready: RunEntry[] = []
   readonly #roomless: (() => void)[] = []
   #unsettled = 0
   #flushing = false
@@ -83,15 +85,24 @@ export class Loop {
     this.#port = port
   }
 
+  /** What somebody asks for. Resolves when what came of it is durable. */
   submit(entry: RunEntry, command: Command, options: { readonly put?: Put | undefined; readonly owned: boolean }): Promise<Outcome> {
     if (this.#closed) return Promise.reject(new TuttiError('CLOSED', 'this engine is closed', { hint: 'open another one' }))
-    if (entry.broken !== null) return Promise.reject(entry.broken)
-    return new Promise((resolve, reject) => {
-      this.#unsettled++
-      const { put, owned } = options
-      entry.queue.push({ command, ...(put !== undefined && { put }), owned, resolve, reject })
-      this.wake(entry)
-    })
+    const { put, owned } = options
+    return new Promise((settle, fail) => this.#queue(entry, { command, put, owned, settle, fail }))
+  }
+
+  /** What the owner of a run has to say of it. `settled` is told what came of it when that is durable, and not if the loop is closed before. */
+  say(entry: RunEntry, command: Command, settled: (outcome: Outcome) => void): void {
+    if (!this.#closed)
+      this.#queue(entry, { command, put: undefined, owned: true, settle: settled, fail: (error) => settled(unsaid(error)) })
+  }
+
+  #queue(entry: RunEntry, submission: Submission): void {
+    if (entry.broken !== null) return submission.fail(entry.broken)
+    this.#unsettled++
+    entry.queue.push(submission)
+    this.wake(entry)
   }
 
   /** Resolves when there is room for more. */
@@ -100,10 +111,13 @@ export class Loop {
   }
 
   wake(entry: RunEntry): void {
-    this.#ready.add(entry)
+    if (!entry.isReady) {
+      entry.isReady = true
+      this.#ready.push(entry)
+    }
     if (this.#flushing) return
     this.#flushing = true
-    this.#port.later(() => void this.#flush())
+    this.#port.later(this.#flush)
   }
 
   /** Resolves when nothing is on its way. */
@@ -115,52 +129,59 @@ export class Loop {
     this.#closed = true
   }
 
-  async #flush(): Promise<void> {
-    try {
-      await this.#flushAll()
-    } finally {
-      this.#flushing = false
-      for (const go of this.#idle.splice(0)) go()
-      const [left] = this.#ready
-      if (left !== undefined) this.wake(left)
-    }
+  /** One transaction; what is ready after it has its turn in the next macrotask, so that others have theirs in between. */
+  readonly #flush = (): void => {
+    const entries = this.#take()
+    settle(
+      () => this.#port.refresh(entries),
+      () => this.#commit(entries),
+      (error) => this.#hold(entries, error),
+    )
   }
 
   #take(): readonly RunEntry[] {
-    const entries = this.#ready.size <= runsMax ? [...this.#ready] : [...this.#ready].slice(0, runsMax)
-    for (const entry of entries) this.#ready.delete(entry)
+    const entries = this.#ready
+    this.#ready = entries.length > runsMax ? entries.splice(runsMax) : []
+    for (const entry of entries) entry.isReady = false
     return entries
   }
 
-  async #flushAll(): Promise<void> {
-    while (this.#ready.size > 0) {
-      const entries = this.#take()
-      try {
-        const reading = this.#port.refresh(entries)
-        if (reading !== null) await reading
-      } catch (error) {
-        await this.#hold(entries, error)
-        continue
-      }
-      const plans = entries.flatMap((entry) => this.#plan(entry) ?? [])
-      const items = plans.flatMap((plan) => plan.item ?? [])
-      let verdicts: readonly Verdict[] = []
-      try {
-        if (items.length > 0) verdicts = await this.#port.store.commit(items)
-        this.#failures = 0
-      } catch (error) {
-        for (const plan of plans) plan.entry.queue.unshift(...plan.taken)
-        await this.#hold(entries, error)
-        continue
-      }
-      let next = 0
-      for (const plan of plans) this.#conclude(plan, plan.item === null ? { ok: true } : (verdicts[next++] ?? { ok: false, why: 'gone' }))
-      this.#admit()
+  #commit(entries: readonly RunEntry[]): void {
+    const plans: Plan[] = []
+    const items: (Append | Put)[] = []
+    for (const entry of entries) {
+      const plan = this.#plan(entry)
+      if (plan === null) continue
+      plans.push(plan)
+      if (plan.item !== null) items.push(plan.item)
     }
+    settle(
+      () => (items.length === 0 ? [] : this.#port.store.commit(items)),
+      (verdicts) => this.#concludeAll(plans, verdicts),
+      (error) => {
+        for (const plan of plans) plan.entry.queue.unshift(...plan.taken)
+        this.#hold(entries, error)
+      },
+    )
+  }
+
+  #concludeAll(plans: readonly Plan[], verdicts: readonly Verdict[]): void {
+    this.#failures = 0
+    let next = 0
+    for (const plan of plans) this.#conclude(plan, plan.item === null ? done : (verdicts[next++] ?? { ok: false, why: 'gone' }))
+    if (this.#roomless.length > 0 && this.#unsettled <= unsettledMax) for (const go of this.#roomless.splice(0)) go()
+    this.#rest()
+  }
+
+  #rest(): void {
+    this.#flushing = false
+    if (this.#idle.length > 0) for (const go of this.#idle.splice(0)) go()
+    const left = this.#ready[0]
+    if (left !== undefined) this.wake(left)
   }
 
   /** The store is out of reach: who asked is told, what executions have to say is kept, and the loop tries again after a while. */
-  async #hold(entries: readonly RunEntry[], error: unknown): Promise<void> {
+  #hold(entries: readonly RunEntry[], error: unknown): void {
     const waitMs = Math.min(retryMs.most, retryMs.first * 2 ** this.#failures++)
     this.#port.onLog({
       level: 'error',
@@ -168,28 +189,28 @@ export class Loop {
     })
     for (const entry of entries) {
       const kept = entry.queue.filter((submission) => submission.owned)
-      for (const submission of entry.queue) if (!submission.owned) this.#settle(submission, () => submission.reject(error))
+      for (const submission of entry.queue) {
+        if (submission.owned) continue
+        this.#unsettled--
+        submission.fail(error)
+      }
       entry.queue = kept
     }
-    if (this.#closed) return
-    await new Promise<void>((resolve) => this.#port.later(resolve, waitMs))
-    for (const entry of entries) if (entry.queue.length > 0) this.#ready.add(entry)
+    if (this.#closed) return this.#rest()
+    this.#port.later(() => {
+      for (const entry of entries) if (entry.queue.length > 0) this.wake(entry)
+      this.#rest()
+    }, waitMs)
   }
 
-  #settle(_: Submission, how: () => void): void {
+  #settle(submission: Submission, outcome: Outcome): void {
     this.#unsettled--
-    how()
-  }
-
-  #admit(): void {
-    if (this.#unsettled <= unsettledMax) for (const go of this.#roomless.splice(0)) go()
+    submission.settle(outcome)
   }
 
   /** Decides what is queued, one command after the other, on the state that the one before it leaves. */
   #plan(entry: RunEntry): Plan | null {
-    const queued = entry.queue.splice(0, commandsMax)
-    if (entry.queue.length > 0) this.#ready.add(entry)
-    const taken = queued.filter((submission) => this.#mayBeDecided(entry, submission))
+    const taken = this.#takeOf(entry)
     if (taken.length === 0 && !saysMore(entry)) return null
     const at = this.#port.clock.now()
     try {
@@ -200,40 +221,52 @@ export class Loop {
     }
   }
 
+  #takeOf(entry: RunEntry): readonly Submission[] {
+    const { queue } = entry
+    if (queue.length > commandsMax) {
+      entry.queue = queue.splice(commandsMax)
+      this.wake(entry)
+    } else entry.queue = []
+    return queue.every((submission) => this.#isDecidable(entry, submission)) ? queue : this.#decidable(entry, queue)
+  }
+
   /** What speaks for an owner that is none any more says nothing; nor is a run let go in which there is something to do. */
-  #mayBeDecided(entry: RunEntry, submission: Submission): boolean {
-    const lost = submission.owned && entry.owner === null
-    const busy = submission.command.type === 'run.release' && !this.#port.mayRelease(entry)
-    if (!lost && !busy) return true
-    const message = lost ? 'another worker owns the run' : 'there is something to do in the run'
-    this.#settle(submission, () => submission.resolve({ refusal: { code: 'STALE_ATTEMPT', message } }))
-    return false
+  #isDecidable(entry: RunEntry, { owned, command }: Submission): boolean {
+    return !(owned && entry.owner === null) && (command.type !== 'run.release' || this.#port.mayRelease(entry))
+  }
+
+  #decidable(entry: RunEntry, queue: readonly Submission[]): readonly Submission[] {
+    const message = entry.owner === null ? 'another worker owns the run' : 'there is something to do in the run'
+    return queue.filter((submission) => {
+      const may = this.#isDecidable(entry, submission)
+      if (!may) this.#settle(submission, { refusal: { code: 'STALE_ATTEMPT', message } })
+      return may
+    })
   }
 
   #decided(entry: RunEntry, taken: readonly Submission[], at: number): Plan {
     const code = entry.definition?.code ?? null
-    const outcomes: Outcome[] = []
-    const events: Event[] = []
-    const puts: Put[] = []
-    let series = new DecisionSeries(entry.state, at, code)
-    for (const { command, put } of taken) {
-      if (put !== undefined && puts.some(({ key }) => key === put.key)) {
-        outcomes.push({ refusal: { code: 'KEY_TAKEN', message: `the key ${put.key} is taken` } })
+    const series = new DecisionSeries(entry.state, at, code)
+    let refusals: Map<Submission, Refusal> | null = null
+    let puts: readonly Put[] = noPuts
+    for (const submission of taken) {
+      const { command, put } = submission
+      const isTaken = put !== undefined && puts.some(({ key }) => key === put.key)
+      // What is checked after each command must be kept from before it.
+      const before = this.#port.invariants ? series.state() : null
+      const decision = isTaken ? keyTaken(put) : series.decide(command)
+      if ('refusal' in decision) {
+        refusals ??= new Map()
+        refusals.set(submission, decision.refusal)
         continue
       }
-      // What is checked after each command must be kept from before it.
-      const before = this.#port.invariants ? series.end() : null
-      if (before !== null) series = new DecisionSeries(before, at, code)
-      const decision = series.decide(command)
-      outcomes.push(decision)
-      if ('refusal' in decision) continue
       if (before !== null) checkInvariants(before, decision.events)
-      for (const event of decision.events) events.push(event)
-      if (put !== undefined) puts.push(put)
+      if (put !== undefined) puts = [...puts, put]
     }
-    const state = series.end()
+    const state = series.state()
+    const { events } = series
     const held = isOver(state) ? nobody : heldBy(entry)
-    return { entry, taken, outcomes, state, events, item: this.#itemOf(entry, state, events, puts, at, held), held }
+    return { entry, taken, refusals, state, events, item: this.#itemOf(entry, state, events, puts, at, held), held }
   }
 
   /** A bug of ours stops that run and keeps its journal; never the process. */
@@ -241,67 +274,71 @@ export class Loop {
     const broken = error instanceof Error ? error : new Error(String(error))
     entry.broken = broken
     this.#port.onLog({ level: 'error', message: `the run is stopped: ${broken.message}`, runId: entry.id })
-    for (const submission of [...taken, ...entry.queue.splice(0)]) this.#settle(submission, () => submission.reject(broken))
+    for (const submission of [...taken, ...entry.queue.splice(0)]) {
+      this.#unsettled--
+      submission.fail(broken)
+    }
     this.#port.broken(entry)
   }
 
   #itemOf(entry: RunEntry, state: State, events: readonly Event[], puts: readonly Put[], at: number, held: Holds): Append | Put | null {
-    const [put] = puts
-    if (events.length === 0 && !saysMore(entry)) return put ?? null
+    if (events.length === 0 && !saysMore(entry)) return puts[0] ?? null
     const before = entry.state
     const { rows, blobs } = encodeEvents(events)
-    const bytes = rows.reduce((sum, { body }) => sum + body.length, 0)
-    const creates =
-      before.run === null && state.run !== null
-        ? { definition: state.run.shape.name, version: state.run.shape.version, tags: state.run.tags }
-        : null
-    const grown = { bytes: entry.grown.bytes + bytes, events: entry.grown.events + events.length }
-    const snapshot =
-      grown.events > snapshotEvents && grown.bytes > 4 * Math.max(entry.snapshotBytes, state.branches.size * branchBytes) && !isOver(state)
-        ? encodeSnapshot(state)
-        : undefined
-    entry.grown = snapshot === undefined ? grown : { bytes: 0, events: 0 }
-    if (snapshot !== undefined) entry.snapshotBytes = snapshot.body.length
-    const waiting = before.timers !== state.timers || before.asks !== state.asks || before.turns.size !== state.turns.size
-    const agents = agentMarks(entry.marked, held)
-    return {
-      run: entry.id,
-      ...(creates !== null && { create: creates, own: 'take' as const }),
-      expect: before.seq,
-      head: state.seq,
-      by: this.#port.worker,
-      ...(entry.owner !== null && { owner: entry.owner }),
-      rows,
-      at,
-      ...(creates !== null || statusOf(before) !== statusOf(state) ? { status: statusOf(state) } : {}),
-      ...(creates !== null || agents.length > 0 || (waiting && waitsOf(before).join() !== waitsOf(state).join())
-        ? { waits: waitsOf(state, held) }
-        : {}),
-      ...(events.some(isRelease) && { own: 'release' as const }),
-      ...(creates === null && wakeOf(entry, state, events, at, () => this.#port.isAsleep(entry))),
-      ...(isOver(state) && { ended: true }),
-      ...marked(before, state, agents),
-      ...(puts.length > 0 && { puts }),
-      ...(blobs.length > 0 && { blobs }),
-      ...(snapshot !== undefined && { snapshot }),
+    // What happens most is that the owner adds events and nothing else changes: so what is not said is not even looked for.
+    const item: Changing<Append> = { run: entry.id, expect: before.seq, head: state.seq, by: this.#port.worker, rows, at }
+    if (entry.owner !== null) item.owner = entry.owner
+    if (blobs.length > 0) item.blobs = blobs
+    if (puts.length > 0) item.puts = puts
+    const snapshot = this.#snapshot(entry, state, rows, events.length)
+    if (snapshot !== null) item.snapshot = snapshot
+    const creates = before.run === null && state.run !== null
+    if (creates) {
+      const { shape, tags } = state.run
+      item.create = { definition: shape.name, version: shape.version, tags }
+      item.own = 'take'
+    } else {
+      const wake = wakeOf(entry, state, events, at, this.#port)
+      if (wake !== undefined) item.wake = wake
     }
+    if (creates || statusOf(before) !== statusOf(state)) item.status = statusOf(state)
+    const agents = agentMarks(entry.marked, held)
+    if (creates || agents.length > 0 || waitsChanged(before, state)) item.waits = waitsOf(state, held)
+    if (isReleased(before, state)) item.own = 'release'
+    if (isOver(state)) item.ended = true
+    const marks = before.asks === state.asks && before.status === state.status ? agents : [...marksOf(before, state), ...agents]
+    if (marks.length > 0) item.marks = marks
+    return item
+  }
+
+  /** A snapshot, if the journal has grown by enough since the last. */
+  #snapshot(entry: RunEntry, state: State, rows: readonly EventRow[], events: number): Snapshot | null {
+    const { grown } = entry
+    grown.events += events
+    for (const { body } of rows) grown.bytes += body.length
+    if (grown.events <= snapshotEvents || isOver(state)) return null
+    if (grown.bytes <= 4 * Math.max(entry.snapshotBytes, state.branches.size * branchBytes)) return null
+    const snapshot = encodeSnapshot(state)
+    entry.grown = { bytes: 0, events: 0 }
+    entry.snapshotBytes = snapshot.body.length
+    return snapshot
   }
 
   #conclude(plan: Plan, verdict: Verdict): void {
-    const { entry, taken, outcomes, events, state } = plan
+    const { entry, taken, refusals, events, state } = plan
     if (!verdict.ok) return this.#conflict(plan, verdict)
     if (plan.item !== null && entry.owner !== null) entry.marked = plan.held
     if (verdict.epoch !== undefined) entry.owner = { worker: this.#port.worker, epoch: verdict.epoch }
     if (plan.item !== null && isAppend(plan.item)) this.#port.advance(entry, events, state)
-    taken.forEach((submission, index) => {
-      const outcome = outcomes[index] ?? { refusal: { code: 'STALE_ATTEMPT', message: 'it was not decided' } as const }
-      if (outcome.refusal !== undefined) {
-        entry.refusals.set(outcome.refusal.code, (entry.refusals.get(outcome.refusal.code) ?? 0) + 1)
-        this.#port.refused(outcome.refusal.code)
+    for (const submission of taken) {
+      const refusal = refusals?.get(submission)
+      if (refusal === undefined) this.#settle(submission, carriedOut)
+      else {
+        entry.refusals.set(refusal.code, (entry.refusals.get(refusal.code) ?? 0) + 1)
+        this.#port.refused(refusal.code)
+        this.#settle(submission, { refusal })
       }
-      this.#unsettled--
-      submission.resolve(outcome)
-    })
+    }
   }
 
   /** Somebody else was first: what they did is read, and it is decided again. A key that is taken is for the caller to look at. */
@@ -309,14 +346,10 @@ export class Loop {
     if (verdict.why === 'epoch') this.#port.lost(entry)
     const again = verdict.why === 'record' ? taken.filter(({ put }) => put === undefined) : taken
     if (verdict.why === 'record')
-      for (const submission of taken)
-        if (submission.put !== undefined)
-          this.#settle(submission, () =>
-            submission.resolve({ refusal: { code: 'KEY_TAKEN', message: `the key ${submission.put?.key} is taken` } }),
-          )
+      for (const submission of taken) if (submission.put !== undefined) this.#settle(submission, keyTaken(submission.put))
     entry.queue.unshift(...again)
     entry.stale = true
-    if (entry.queue.length > 0 || saysMore(entry)) this.#ready.add(entry)
+    if (entry.queue.length > 0 || saysMore(entry)) this.wake(entry)
   }
 }
 
@@ -325,15 +358,25 @@ function checkInvariants(state: State, events: readonly Event[]): void {
   if (violations.length > 0) throw new InvariantError(violations)
 }
 
-/** What it can be found by, where that has changed. */
-function marked(before: State, state: State, agents: readonly Mark[]): { marks?: readonly Mark[] } {
-  if (before.asks === state.asks && before.status === state.status) return agents.length === 0 ? {} : { marks: agents }
-  return { marks: [...marksOf(before, state), ...agents] }
+const done: Verdict = Object.freeze({ ok: true })
+const carriedOut: Outcome = Object.freeze({})
+const noPuts: readonly Put[] = Object.freeze([])
+
+const keyTaken = ({ key }: Put): { readonly refusal: Refusal } => ({ refusal: { code: 'KEY_TAKEN', message: `the key ${key} is taken` } })
+
+/** What an owner hears of something that can't be said: its run is stopped, and nobody waits for more. */
+function unsaid(error: unknown): Outcome {
+  return { refusal: { code: 'STALE_ATTEMPT', message: error instanceof Error ? error.message : String(error) } }
+}
+
+function waitsChanged(before: State, state: State): boolean {
+  if (before.timers === state.timers && before.asks === state.asks && before.turns.size === state.turns.size) return false
+  return waitsOf(before).join() !== waitsOf(state).join()
 }
 
 const nobody: Holds = new Map([])
 
-const isRelease = ({ type }: Event): boolean => type === 'run.released'
+const isReleased = (before: State, state: State): boolean => before.held && !state.held
 
 /** For which agents a run is known to wait once its next append is durable. Who has just got it does not know yet, and leaves it. */
 function heldBy({ claiming, held, marked }: RunEntry): Holds {
@@ -362,16 +405,10 @@ function agentMarks(before: Holds, after: Holds): Mark[] {
  * do. A run that waits for agents says so while it is owned, and its release leaves it: if an agent was resumed in between, then the
  * store has said that the run is due now, and this must not be forgotten.
  */
-function wakeOf(
-  entry: RunEntry,
-  state: State,
-  events: readonly Event[],
-  at: number,
-  isAsleep: () => boolean,
-): { readonly wake?: number | null } {
+function wakeOf(entry: RunEntry, state: State, events: readonly Event[], at: number, port: LoopPort): number | null | undefined {
   const { owner, held } = entry
-  if (!events.some(isRelease)) return owner === null || held.size > 0 ? { wake: dueAt(state, at, held) } : {}
+  if (!isReleased(entry.state, state)) return owner === null || held.size > 0 ? dueAt(state, at, held) : undefined
   // What else is in the append may have ended its sleep.
-  if (held.size === 0) return { wake: dueAt(state, at, held, events.length === 1 && isAsleep()) }
-  return events.length === 1 && !saysMore(entry) ? {} : { wake: at }
+  if (held.size === 0) return dueAt(state, at, held, events.length === 1 && port.isAsleep(entry))
+  return events.length === 1 && !saysMore(entry) ? undefined : at
 }

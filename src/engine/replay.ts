@@ -147,10 +147,10 @@ async function executedAgain(
       maxValue,
       definition,
       later: laterOf(undefined),
-      submit: async (_, command) => {
+      submit: (_, command, settled) => {
         const isStep = command.type === 'sleep.start' || command.type.startsWith('activity.')
         say(isStep ? `it asks for '${'name' in command ? command.name : ''}', which is not recorded` : command)
-        return isStep ? new Promise(() => {}) : {}
+        if (!isStep) settled({})
       },
       isAdmitted: () => true,
       known: () => null,
@@ -177,7 +177,7 @@ async function executedAgain(
     state,
     attempt,
   )
-  void execution.run()
+  execution.run(() => {})
   const result = await said
   execution.fence('it was executed again')
   return result

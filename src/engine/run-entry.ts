@@ -1,7 +1,6 @@
 import type { Internals } from '../define/definition.js'
 import type { Schema } from '../define/schema.js'
 import type { Command, Refusal } from '../kernel/command.js'
-import type { Event } from '../kernel/event.js'
 import type { State } from '../kernel/state.js'
 import { newState } from '../kernel/state.js'
 import type { Execution, ExecutionPort } from './execution.js'
@@ -9,17 +8,20 @@ import type { Put } from './store.js'
 import type { UndoExecution } from './undo-execution.js'
 
 /** What became of a command. */
-export type Outcome = { readonly events: readonly Event[]; readonly refusal?: undefined } | { readonly refusal: Refusal }
+export interface Outcome {
+  readonly refusal?: Refusal
+}
 
 /** A command on its way. */
 export interface Submission {
   readonly command: Command
   /** The idempotency key it is remembered under. */
-  readonly put?: Put
+  readonly put: Put | undefined
   /** It speaks for the owner of the run: once that is somebody else, it says nothing. */
   readonly owned: boolean
-  readonly resolve: (outcome: Outcome) => void
-  readonly reject: (error: unknown) => void
+  readonly settle: (outcome: Outcome) => void
+  /** Nothing came of it, and nothing will. */
+  readonly fail: (error: unknown) => void
 }
 
 /**
@@ -32,13 +34,15 @@ export interface RunEntry {
   readonly id: string
   state: State
   /** How many bytes and events the journal has grown since the newest snapshot. */
-  grown: { readonly bytes: number; readonly events: number }
+  grown: { bytes: number; events: number }
   snapshotBytes: number
   definition: Internals | null
   owner: { readonly worker: number; readonly epoch: number } | null
   /** It was given to this worker, and its journal does not say so yet: nothing of it is performed. */
   claiming: boolean
   queue: Submission[]
+  /** The loop has it on its list. */
+  isReady: boolean
   /** Somebody else has appended: it must be read again before anything is decided. */
   stale: boolean
   broken: Error | null
@@ -69,6 +73,7 @@ export function newEntry(id: string, definition: Internals | null): RunEntry {
     owner: null,
     claiming: false,
     queue: [],
+    isReady: false,
     stale: false,
     broken: null,
     executions: new Map(),

@@ -108,7 +108,7 @@ function notFound(id: string): TuttiError {
 
 async function untilOver(engine: Engine, id: string, current: () => Promise<RunEntry>): Promise<RunEntry> {
   for (;;) {
-    const { wait, stop } = engine.changed(id)
+    const { wait, stop } = engine.listeners.waitFor(id, 'end')
     try {
       const entry = await current()
       if (isOver(entry.state)) return entry

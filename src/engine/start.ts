@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import type { Definition, Internals } from '../define/definition.js'
 import { internalsOf, isDefinition } from '../define/definition.js'
 import type { Limits } from '../define/limits.js'
@@ -63,8 +63,8 @@ export async function startRun(
   const command: Command = {
     type: 'run.start',
     runId: id,
-    nonce: engine.options.seam?.nonce(id) ?? randomBytes(9).toString('base64url'),
-    shape: Object.freeze({ ...definition.shape, limits }),
+    nonce: engine.options.seam?.nonce(id) ?? newId(),
+    shape: limits === definition.shape.limits ? definition.shape : Object.freeze({ ...definition.shape, limits }),
     ...(input !== undefined && { input }),
     tags,
     ...(given.session !== undefined && { session: given.session }),
@@ -72,8 +72,10 @@ export async function startRun(
     ...(given.parent !== undefined && { parent: given.parent }),
     ...(state !== undefined && { state }),
   }
-  const request = JSON.stringify(['start', definition.shape.name, given.named ? id : null, toJsonText(given.input)])
-  await engine.announce()
+  const request =
+    given.key === undefined ? '' : JSON.stringify(['start', definition.shape.name, given.named ? id : null, toJsonText(given.input)])
+  const announcing = engine.announce()
+  if (announcing !== null) await announcing
   const { run, outcome } = await onceUnder(engine, given.key, { request, run: id }, (put) => engine.create(id, definition, command, put))
   if (outcome?.refusal !== undefined) throw refused(outcome.refusal)
   // Of a run that was started before, the tags are its own.
@@ -92,7 +94,11 @@ function toJsonText(value: unknown): unknown {
   return 'problem' in json ? null : (json.value ?? null)
 }
 
-const newId = (): string => randomBytes(10).toString('hex')
+/** Twenty hexadecimal digits: those of a UUID that say nothing but chance, of which the system keeps some at hand. */
+function newId(): string {
+  const uuid = randomUUID()
+  return uuid.slice(0, 8) + uuid.slice(24)
+}
 
 function resolved(engine: Engine, of: Definition | string): Internals {
   const internals = typeof of === 'string' ? engine.definition(of) : definitionOf(engine, of)
@@ -165,6 +171,7 @@ function firstState(definition: Internals, input: unknown): BranchState | undefi
 
 /** Of the limits of the definition, the engine and the start, the tightest holds. */
 function tightest(base: RunLimits, others: readonly Limits[]): RunLimits {
+  if (others.every((limits) => Object.keys(limits).length === 0)) return base
   const made: Record<string, number | null> = { ...base }
   for (const limits of others) {
     const problems = limitProblems({ ...limits }, 'limits')

@@ -9,6 +9,7 @@ import type { Schema } from '../define/schema.js'
 import type { JoinResult, MemoryEntry, Turn } from '../define/turn.js'
 import { codeMemory, modelMemory } from '../models/memory-entries.js'
 import { deepFreeze } from './deep-freeze.js'
+import type { Maybe } from '../define/maybe.js'
 import { failureOf } from '../define/failure-of.js'
 import type { WorkParts } from './work-parts.js'
 
@@ -46,44 +47,82 @@ function remembered(state: State, { agent, memory }: Branch, isModel: boolean): 
   return deepFreeze((isModel ? modelMemory : codeMemory)(said, memoryOf(memory, agent)))
 }
 
-/** What a turn's code is given: frozen, with its functions as own, bound properties, because people write `({ step, use }) => …`. */
-export function turnView(state: State, branch: Branch, work: WorkParts, isModel: boolean): Turn {
-  if (branch.message.kind === 'step') throw new Error('a step has no turn of an agent')
-  const view = {
-    // Made only when it is asked for.
-    get signal(): AbortSignal {
-      return work.signalOf()
-    },
-    idempotencyKey: work.idempotencyKey,
-    attempt: work.attempt,
-    use: work.use,
-    emit: work.emit,
-    runId: work.runId,
-    branchId: work.branchId,
-    tags: work.tags,
-    step: work.step,
-    sleep: work.sleep,
-    now: work.now,
-    random: work.random,
-    agent: branch.agent,
-    turn: branch.turn,
-    message: deepFreeze(shown(branch.message)),
-    request: branch.requests[0]?.value,
-    requests: deepFreeze(branch.requests),
-    state: branch.state,
-    waiting: waitingAgent(state, branch),
-    get memory(): readonly MemoryEntry[] {
-      return remembered(state, branch, isModel)
-    },
-    targets: Object.freeze([...targetsOf(state, branch.agent).keys()]),
-    invoke,
-    reply,
-    fork: forkOf,
-    finish,
-    ask,
-    fail,
+/**
+ * What a turn's code is given: frozen, with its functions as own, bound properties, because people write `({ step, use }) => …`. What is
+ * made only when it is asked for stands on the prototype: a getter of its own would give every turn a shape of its own.
+ */
+class TurnView {
+  readonly idempotencyKey: string
+  readonly attempt: number
+  readonly use: WorkParts['use']
+  readonly emit: WorkParts['emit']
+  readonly runId: string
+  readonly branchId: string
+  readonly tags: WorkParts['tags']
+  readonly step: WorkParts['step']
+  readonly sleep: WorkParts['sleep']
+  readonly now: WorkParts['now']
+  readonly random: WorkParts['random']
+  readonly agent: string
+  readonly turn: number
+  readonly message: TurnMessage
+  readonly request: unknown
+  readonly requests: Branch['requests']
+  readonly state: BranchState | undefined
+  readonly waiting: string | null
+  readonly invoke: typeof invoke = invoke
+  readonly reply: typeof reply = reply
+  readonly fork: typeof forkOf = forkOf
+  readonly finish: typeof finish = finish
+  readonly ask: typeof ask = ask
+  readonly fail: typeof fail = fail
+  readonly #state: State
+  readonly #branch: Branch
+  readonly #signalOf: () => AbortSignal
+  readonly #isModel: boolean
+
+  constructor(state: State, branch: Branch, work: WorkParts, isModel: boolean) {
+    if (branch.message.kind === 'step') throw new Error('a step has no turn of an agent')
+    this.idempotencyKey = work.idempotencyKey
+    this.attempt = work.attempt
+    this.use = work.use
+    this.emit = work.emit
+    this.runId = work.runId
+    this.branchId = work.branchId
+    this.tags = work.tags
+    this.step = work.step
+    this.sleep = work.sleep
+    this.now = work.now
+    this.random = work.random
+    this.agent = branch.agent
+    this.turn = branch.turn
+    this.message = deepFreeze(shown(branch.message))
+    this.request = branch.requests[0]?.value
+    this.requests = deepFreeze(branch.requests)
+    this.state = branch.state
+    this.waiting = waitingAgent(state, branch)
+    this.#state = state
+    this.#branch = branch
+    this.#signalOf = work.signalOf
+    this.#isModel = isModel
+    Object.freeze(this)
   }
-  return Object.freeze(view) as unknown as Turn
+
+  get signal(): AbortSignal {
+    return this.#signalOf()
+  }
+
+  get memory(): readonly MemoryEntry[] {
+    return remembered(this.#state, this.#branch, this.#isModel)
+  }
+
+  get targets(): readonly string[] {
+    return Object.freeze([...targetsOf(this.#state, this.#branch.agent).keys()])
+  }
+}
+
+export function turnView(state: State, branch: Branch, work: WorkParts, isModel: boolean): Turn {
+  return new TurnView(state, branch, work, isModel) as unknown as Turn
 }
 
 type ForkOptions = Options & { request?: unknown; join?: Join; compensate?: boolean }
@@ -112,7 +151,7 @@ function joinResult(join: JoinData): JoinResult {
 }
 
 /** Calls the code that takes this turn's message. */
-export async function act(agent: AgentCode, turn: Turn): Promise<unknown> {
+export function act(agent: AgentCode, turn: Turn): Maybe<unknown> {
   const { act: code } = agent
   if (code === null) throw new Error(`${agent.name} has no code`)
   if (typeof code === 'function') return code(turn as never)

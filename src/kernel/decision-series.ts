@@ -6,6 +6,8 @@ import { editable, type Folding } from './folding.js'
 import type { Code } from './shape.js'
 import type { State } from './state.js'
 
+const none: readonly Event[] = Object.freeze([])
+
 /**
  * Decides commands one after the other, each on what the one before it leaves: the same events as with `decide`. The states in between
  * are seen by nobody, so that all of them are one, which is changed in place. The state that it began from stays as it was.
@@ -14,9 +16,10 @@ export class DecisionSeries {
   readonly #origin: State
   readonly #at: number
   readonly #code: Code | null
-  /** What the commands so far have come to. */
-  readonly #events: Event[] = []
   #state: Folding
+  #events: readonly Event[] = none
+  /** The events of several commands; while there is one, they are its own. */
+  #gathered: Event[] | null = null
 
   constructor(origin: State, at: number, code: Code | null) {
     this.#origin = origin
@@ -25,7 +28,13 @@ export class DecisionSeries {
     this.#state = editable(origin)
   }
 
+  /** What the commands so far have come to. */
+  get events(): readonly Event[] {
+    return this.#events
+  }
+
   decide(command: Command): { readonly events: readonly Event[] } | { readonly refusal: Refusal } {
+    if (this.#state.edit === null) this.#state = editable(this.#state)
     const { seq } = this.#state
     const decided = decideOn(this.#state, command, this.#at, this.#code)
     if ('refusal' in decided) {
@@ -33,8 +42,17 @@ export class DecisionSeries {
       if (this.#state.seq !== seq) this.#again()
       return decided
     }
-    for (const event of decided.events) this.#events.push(event)
+    this.#gather(decided.events)
     return decided
+  }
+
+  #gather(events: readonly Event[]): void {
+    if (this.#events.length === 0) this.#events = events
+    else if (events.length > 0) {
+      this.#gathered ??= [...this.#events]
+      for (const event of events) this.#gathered.push(event)
+      this.#events = this.#gathered
+    }
   }
 
   #again(): void {
@@ -42,8 +60,8 @@ export class DecisionSeries {
     for (const event of this.#events) fold(this.#state, event)
   }
 
-  /** The state that they have come to. Nothing is decided after this. */
-  end(): State {
+  /** The state that they have come to. What is decided after this leaves it as it is. */
+  state(): State {
     if (this.#events.length === 0) return this.#origin
     this.#state.edit = null
     return this.#state

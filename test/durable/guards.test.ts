@@ -150,8 +150,8 @@ guard(
   'the commit before the acknowledgement',
   {
     file: 'engine/loop.js',
-    find: 'verdicts = await this.#port.store.commit(items);',
-    put: 'verdicts = items.map(() => ({ ok: true, epoch: 1 })), setTimeout(() => void this.#port.store.commit(items), 20);',
+    find: 'this.#port.store.commit(items)',
+    put: '(setTimeout(() => void this.#port.store.commit(items), 20), items.map(() => ({ ok: true, epoch: 1 })))',
   },
   // A start is acknowledged that nobody will ever hear of again. The commit before it registers the agents.
   async (env) => {

@@ -60,7 +60,7 @@ function expectSame(origin: State, commands: readonly Command[], code: Code | nu
   const series = new DecisionSeries(origin, origin.at, code)
   const made = commands.map((command) => series.decide(command))
   expect(made).toEqual(expected.made)
-  expect(written(series.end())).toBe(written(expected.state))
+  expect(written(series.state())).toBe(written(expected.state))
   expect(written(origin)).toBe(before)
   return made
 }
@@ -93,7 +93,20 @@ describe('commands that are decided in a series', () => {
     const { state } = begin(plays['a fork that waits for all'] as Play)
     const series = new DecisionSeries(state, state.at, null)
     expect(series.decide({ type: 'run.resume' })).toMatchObject({ refusal: { code: 'RUN_NOT_PAUSED' } })
-    expect(series.end()).toBe(state)
+    expect(series.state()).toBe(state)
+  })
+
+  test('leave a state as it was that was asked for in between', () => {
+    const play = plays['a fork that waits for all'] as Play
+    const node = go(play, begin(play), 'H')
+    const series = new DecisionSeries(node.state, node.state.at, play.code)
+    const [first, second] = stepsOf(play, node)
+    if (first !== undefined) series.decide(first.command)
+    const between = series.state()
+    const before = written(between)
+    if (second !== undefined) series.decide(second.command)
+    expect(series.state().seq).toBeGreaterThan(between.seq)
+    expect(written(between)).toBe(before)
   })
 
   test('give each its own events', () => {

@@ -11,8 +11,8 @@ export const engineMutants: readonly EngineMutant[] = [
     cuts: [
       {
         file: 'engine/loop.js',
-        find: 'const lost = submission.owned && entry.owner === null;',
-        put: 'const lost = false;',
+        find: 'return !(owned && entry.owner === null) && ',
+        put: 'return ',
       },
     ],
     suite: ['test/durable/owners.test.ts', 'test/engine', 'test/scenarios'],
@@ -73,15 +73,15 @@ export const engineMutants: readonly EngineMutant[] = [
     cuts: [
       {
         file: 'engine/loop.js',
-        find: 'verdicts = await this.#port.store.commit(items);',
-        put: 'verdicts = items.map(() => ({ ok: true, epoch: 1 })), setTimeout(() => void this.#port.store.commit(items), 20);',
+        find: 'this.#port.store.commit(items)',
+        put: '(setTimeout(() => void this.#port.store.commit(items), 20), items.map(() => ({ ok: true, epoch: 1 })))',
       },
     ],
     suite: ['test/durable/kill.test.ts', 'test/engine/keys.test.ts'],
   },
   {
     name: 'a snapshot that is one event late',
-    cuts: [{ file: 'engine/loop.js', find: 'encodeSnapshot(state)', put: '{ ...encodeSnapshot(before), seq: state.seq }' }],
+    cuts: [{ file: 'engine/loop.js', find: 'encodeSnapshot(state)', put: '{ ...encodeSnapshot(entry.state), seq: state.seq }' }],
     suite: ['test/engine/snapshots.test.ts'],
   },
   {
