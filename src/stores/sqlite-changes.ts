@@ -148,7 +148,7 @@ export class Changes {
   }
 
   #readVersion(): number {
-    return this.#connection.get<{ data_version: number }>(sql.version)?.data_version ?? 0
+    return (this.#connection.statement(sql.version).get() as { readonly data_version: number }).data_version
   }
 }
 
