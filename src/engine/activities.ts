@@ -285,28 +285,30 @@ export class Activities {
     return `the step '${this.#results[this.#delivered]?.key}' is recorded and was not called for; instead, ${instead}`
   }
 
+  /** Sees to it that what can go on does: the next result in the next macrotask, what has no record when there is none to wait for. */
   #pump(): void {
     if (this.#pumping || this.#aborted !== null) return
     const next = this.#results[this.#delivered]
-    if (next !== undefined && this.#calls.has(next.key)) return this.#later(() => this.#deliver(next))
-    if (this.#delivered >= this.#replayed) return this.#startWaiting()
-    // A record's turn has come, nobody has called for it, and somebody waits for what comes after it.
-    const [other] = this.#calls.keys()
-    if (other !== undefined) this.#later(() => (++this.#idle > 2 ? this.#break(this.#unasked(`'${other}' was called`)) : undefined))
-  }
-
-  #later(what: () => void): void {
+    const isDue = next !== undefined && this.#calls.has(next.key)
+    if (!isDue && this.#delivered >= this.#replayed) return this.#startWaiting()
+    // Either a result is due, or a record's turn has come, nobody has called for it, and somebody waits for what comes after it.
+    if (!isDue && this.#calls.size === 0) return
     this.#pumping = true
-    this.#port.later(() => {
-      this.#pumping = false
-      if (this.#aborted === null) what()
-      this.#pump()
-    })
+    this.#port.later(this.#tick)
   }
 
-  #deliver(record: ActivityRecord): void {
-    const call = this.#calls.get(record.key)
-    if (call === undefined) return
+  readonly #tick = (): void => {
+    this.#pumping = false
+    if (this.#aborted === null) {
+      const next = this.#results[this.#delivered]
+      const call = next === undefined ? undefined : this.#calls.get(next.key)
+      if (next !== undefined && call !== undefined) this.#deliver(next, call)
+      else if (++this.#idle > 2) this.#break(this.#unasked(`'${[...this.#calls.keys()][0]}' was called`))
+    }
+    this.#pump()
+  }
+
+  #deliver(record: ActivityRecord, call: Call): void {
     this.#calls.delete(record.key)
     this.#delivered++
     this.#idle = 0

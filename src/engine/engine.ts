@@ -5,38 +5,30 @@ import type { Provided } from '../define/resource.js'
 import { provisionOf } from '../define/resource.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { Command } from '../kernel/command.js'
-import { entryOf } from '../kernel/fold-undo.js'
 import type { Event } from '../kernel/event.js'
 import { evolve } from '../kernel/evolve.js'
 import { attemptId } from '../kernel/ids.js'
 import { owedSince } from '../kernel/outstanding.js'
-import type { Attempt, State, Timer } from '../kernel/state.js'
+import type { State, Timer } from '../kernel/state.js'
 import { isOver, newState } from '../kernel/state.js'
 import type { ModelSource } from '../models/model-factory.js'
-import { type Prices, pricesFrom } from '../models/price.js'
-import { resolveModel } from '../models/resolve.js'
-import { Toolboxes } from '../models/toolboxes.js'
+import type { Prices } from '../models/price.js'
 import { agentKind } from './agent-record.js'
-import { agentOf, agentsOf, failedBy } from './agent-turns.js'
+import { agentsOf } from './agent-turns.js'
 import { Agents } from './agents.js'
 import { Alarms } from './alarms.js'
-import { type ChildDone, childRun, childRunId, undoChildRun } from './child-run.js'
+import { Bodies } from './bodies.js'
 import { decodeEvents, decodeSnapshot } from './codec.js'
-import { Execution, type ExecutionPort } from './execution.js'
-import { Gate } from './gate.js'
-import { HeldTurns, turnId } from './held-turns.js'
+import { HeldTurns } from './held-turns.js'
 import { Listeners } from './listeners.js'
 import { Loop, saysMore } from './loop.js'
 import type { Outcome, RunEntry } from './run-entry.js'
 import { newEntry } from './run-entry.js'
-import { disposeResources, runResources } from './run-resources.js'
 import { isHeldBack, sleepsUntil } from './run-view.js'
-import type { Borrower, Held, Seam } from './seam.js'
+import type { Seam } from './seam.js'
 import { laterOf } from './seam.js'
 import type { Executable, Put, RunRow, Store } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
-import type { UndoAttempt } from '../kernel/undo-state.js'
-import { UndoExecution } from './undo-execution.js'
 import { Worker } from './worker.js'
 
 export interface EngineOptions {
@@ -56,7 +48,6 @@ export interface EngineOptions {
 }
 
 const nothing = (): void => {}
-const noResources: ReadonlyMap<string, unknown> = new Map<string, unknown>([])
 
 /** A sleep that is longer than this may be slept outside of memory. */
 const longSleepMs = 5_000
@@ -84,16 +75,14 @@ export class Engine {
   readonly #alarms: Alarms
   readonly #loop: Loop
   readonly #worker: Worker
-  readonly #gate: Gate
+  readonly #bodies: Bodies
   readonly #heldTurns: HeldTurns
   readonly #entries = new Map<string, RunEntry>()
   readonly #loading = new Map<string, Promise<RunEntry | null>>()
   readonly #waiting = new Set<RunEntry>()
   readonly #definitions = new Map<string, Internals>()
-  readonly #toolboxes = new Toolboxes()
   readonly #announced = new Set<Internals>()
-  /** What bodies wait for: to begin, or to be given a result. */
-  #tasks: (() => void)[] = []
+  #announcing: Promise<void> | null = null
   readonly #unsubscribe: () => void
   readonly #opening: Promise<void>
   #looking: Promise<void> | null = null
@@ -129,16 +118,28 @@ export class Engine {
         this.#tellWaiting(entry)
       },
     })
-    this.#gate = new Gate(options.concurrency, (agent) => this.#agentConcurrency(agent))
+    this.agents = new Agents({ store, worker, clock, onLog, changed: (name) => this.#onAgent(name) })
+    this.#bodies = new Bodies({
+      engine: this,
+      alarms: this.#alarms,
+      concurrencyOf: (agent) => this.#agentConcurrency(agent),
+      mayBegin: (entry, attempt) => this.#heldTurns.mayBegin(entry, attempt),
+      again: (entry, attempt) => this.#heldTurns.again(entry, attempt),
+      say: (entry, command, settled) => this.#say(entry, command, settled),
+      stillOwns: (entry) => this.#stillOwns(entry),
+      ended: (entry) => {
+        if (isOver(entry.state)) this.#forget(entry)
+        else if (!this.#closed) this.#keepOrLetGo(entry)
+      },
+    })
     for (const provided of options.resources) provisionOf(provided)
     for (const definition of options.definitions) this.register(definition)
-    this.agents = new Agents({ store, worker, clock, onLog, changed: (name) => this.#onAgent(name) })
     this.#heldTurns = new HeldTurns({
       agents: this.agents,
       alarms: this.#alarms,
       clock,
       entries: () => this.#entries.values(),
-      dispatch: (entry, attempt) => this.#dispatch(entry, attempt),
+      dispatch: (entry, attempt) => this.#bodies.dispatch(entry, attempt),
       say: (entry, command) => this.#say(entry, command),
       changed: (entry) => {
         this.#loop.wake(entry)
@@ -171,13 +172,20 @@ export class Engine {
 
   /** Makes the agents of all definitions of this process known to the store; null: they are. */
   announce(): Promise<void> | null {
-    return this.#announced.size === this.#definitions.size ? null : this.#announce()
+    if (this.#announced.size === this.#definitions.size) return null
+    this.#announcing ??= this.#announce().finally(() => {
+      this.#announcing = null
+    })
+    return this.#announcing
   }
 
   async #announce(): Promise<void> {
-    const news = [...this.#definitions.values()].filter((internals) => !this.#announced.has(internals))
-    await this.agents.register([...new Set(news.flatMap(agentsOf))])
-    for (const internals of news) this.#announced.add(internals)
+    for (;;) {
+      const news = [...this.#definitions.values()].filter((internals) => !this.#announced.has(internals))
+      if (news.length === 0) return
+      await this.agents.register([...new Set(news.flatMap(agentsOf))])
+      for (const internals of news) if (this.#definitions.get(internals.shape.name) === internals) this.#announced.add(internals)
+    }
   }
 
   /** Resolves when this engine has begun to work. */
@@ -206,7 +214,7 @@ export class Engine {
     if (before === internals) return internals
     if (before !== undefined) this.#announced.delete(before)
     this.#definitions.set(definition.name, internals)
-    this.#gate.lookAgain()
+    this.#bodies.lookAgain()
     if (internals.kind === 'graph')
       for (const step of Object.values(internals.steps))
         if (step.kind === 'child' && !this.#definitions.has(step.child.name)) this.register(step.child)
@@ -307,16 +315,16 @@ export class Engine {
       switch (effect.type) {
         case 'turn.perform':
           // A turn that was in flight when its worker died is not begun again while the run is paused.
-          if (before !== null || state.pausedAt === null) this.#dispatch(entry, effect.attempt)
+          if (before !== null || state.pausedAt === null) this.#bodies.dispatch(entry, effect.attempt)
           break
         case 'turn.abort':
-          this.#abort(entry, effect.attempt)
+          this.#bodies.abort(entry, effect.attempt)
           break
         case 'timer.wait':
           this.#await(entry, effect.timer)
           break
         case 'undo.perform':
-          if (before !== null || state.pausedAt === null) this.#undo(entry, effect.undo)
+          if (before !== null || state.pausedAt === null) this.#bodies.undo(entry, effect.undo)
           break
       }
     }
@@ -330,198 +338,8 @@ export class Engine {
     for (const child of entry.children)
       void this.submit(child, { type: entry.state.pausedAt === null ? 'run.resume' : 'run.pause', by }).catch(() => {})
     if (entry.state.pausedAt !== null) return
-    for (const attempt of entry.state.turns.values()) this.#dispatch(entry, attempt)
-    for (const undo of entry.state.undo.running.values()) this.#undo(entry, undo)
-  }
-
-  #undo(entry: RunEntry, undo: UndoAttempt): void {
-    const { definition } = entry
-    if (definition === null || this.#closed || entry.undos.has(undo.of)) return
-    const { branch, agent } = entryOf(entry.state, undo.of)
-    const execution = new UndoExecution(
-      {
-        clock: this.options.clock,
-        alarms: this.#alarms,
-        definition,
-        submit: (command) => new Promise((resolve) => this.#say(entry, command, resolve)),
-        mayStart: () => this.#stillOwns(entry),
-        graceMs: this.options.graceMs,
-        resources: async () => this.#resources(entry),
-        emit: (branch, agent, data) => this.#emit(entry, branch, agent, data),
-        lend: (name, value) => this.#lend(entry, name, value, { branch, agent, id: `undo ${undo.of}/${undo.attempt}` }),
-        undoChild: (run, signal) => this.#undoChild(entry, run, signal),
-      },
-      entry.state,
-      undo,
-    )
-    entry.undos.set(undo.of, execution)
-    const run = (leave: () => void): void =>
-      void execution.run().finally(() => {
-        if (entry.undos.get(undo.of) === execution) entry.undos.delete(undo.of)
-        leave()
-        if (isOver(entry.state)) this.#forget(entry)
-        else if (!this.#closed) this.#keepOrLetGo(entry)
-      })
-    const held: Held = { type: 'undo', run: entry.id, undo, branch, agent }
-    if (execution.waits) return this.#begin(held, execution, run, () => {})
-    this.#enter('an undo', held, execution, run)
-  }
-
-  async #undoChild(entry: RunEntry, child: string, signal: AbortSignal): Promise<void> {
-    const id = `${child}:undo`
-    entry.children.add(id)
-    try {
-      await undoChildRun(this, entry.state, child, signal)
-    } finally {
-      entry.children.delete(id)
-    }
-  }
-
-  /** One for all executions of a run in a definition: a wide fan-out has ten thousand of them. */
-  #portOf(entry: RunEntry, definition: Internals): ExecutionPort {
-    if (entry.port?.definition === definition) return entry.port
-    const port: ExecutionPort = {
-      clock: this.options.clock,
-      alarms: this.#alarms,
-      graceMs: this.options.graceMs,
-      maxValue: this.options.store.promises.maxValue,
-      definition,
-      submit: (attempt, command, settled) => {
-        const counted = this.#attempted(entry, definition, attempt, command)
-        // Before it is decided: a failure too many must keep the next attempt from starting.
-        if (counted === null) this.#say(entry, command, settled)
-        else void counted.then(() => this.#say(entry, command, settled))
-      },
-      mayStart: () => this.#stillOwns(entry),
-      isAdmitted: (attempt) => {
-        const agent = agentOf(definition, attempt)
-        return agent === null || this.agents.admission(agent.name, 'fail', () => turnId(entry, attempt)) === 'go'
-      },
-      resources: () => this.#resources(entry),
-      later: this.options.seam === undefined ? (task) => this.#next(task) : laterOf(this.options.seam),
-      known: (speaker) => this.options.seam?.activity?.(entry.id, speaker) ?? null,
-      lend: (attempt, name, value) =>
-        this.#lend(entry, name, value, { ...attempt, id: attemptId(attempt.branch, attempt.turn, attempt.attempt) }),
-      emit: (branch, agent, data) => this.#emit(entry, branch, agent, data),
-      toolboxes: this.#toolboxes,
-      priceOf: pricesFrom(this.options.prices ?? {}),
-      model: (ref) => resolveModel(ref, { models: this.options.models, env: process.env }),
-      listener: (branch, agent) =>
-        this.listeners.hasTakers(entry.id)
-          ? (text) => this.listeners.tell(entry.id, { type: 'text.delta', branch, agent, after: entry.state.seq, text })
-          : null,
-      keepAskSchema: (branch, schema) => {
-        if (schema === undefined) entry.askSchemas.delete(branch)
-        else entry.askSchemas.set(branch, schema)
-      },
-      child: (of, child, input, signal) => this.#child(entry, of, child, input, signal),
-    }
-    entry.port = port
-    return port
-  }
-
-  /** Made before the first turn of a run in this process. */
-  #resources(entry: RunEntry): Maybe<ReadonlyMap<string, unknown>> {
-    if (this.options.resources.length === 0) return noResources
-    entry.resources ??= runResources(this.options.resources, entry.state)
-    return entry.resources
-  }
-
-  /** Whether its agent worked, for its breaker; null: there is nothing to wait for. */
-  #attempted(entry: RunEntry, definition: Internals, attempt: Attempt, command: Command): Promise<void> | null {
-    const failed = failedBy(command)
-    // Of a run that another worker has, nothing is said any more.
-    const agent = failed === null || entry.owner === null ? null : agentOf(definition, attempt)
-    if (agent === null || failed === null) return null
-    return this.agents.attempted(agent.name, () => turnId(entry, attempt), agent.options.breaker, failed)
-  }
-
-  #dispatch(entry: RunEntry, attempt: Attempt): void {
-    const { definition } = entry
-    if (definition === null || this.#closed) return
-    const id = attemptId(attempt.branch, attempt.turn, attempt.attempt)
-    if (entry.executions.has(id) || !this.#heldTurns.mayBegin(entry, attempt)) return
-    const agent = agentOf(definition, attempt)
-    const execution = new Execution(this.#portOf(entry, definition), entry.state, attempt)
-    entry.executions.set(id, execution)
-    const run = (leave: () => void): void => {
-      if (agent !== null) this.agents.begins(agent.name)
-      execution.run(() => {
-        // After it was fenced off, another execution may have its place.
-        const isLast = entry.executions.get(id) === execution
-        if (isLast) entry.executions.delete(id)
-        leave()
-        if (agent !== null) this.agents.ends(agent.name, () => turnId(entry, attempt))
-        if (isLast && execution.heldBack && entry.owner !== null) this.#heldTurns.again(entry, attempt)
-        if (isOver(entry.state)) this.#forget(entry)
-        else if (!this.#closed) this.#keepOrLetGo(entry)
-      })
-    }
-    // A step that runs a definition only waits for it: with room of its own it would take that of its child's turns.
-    const waits = definition.kind === 'graph' && definition.steps[attempt.agent]?.kind === 'child'
-    // What is said of an agent's concurrency is not said of a step that happens to have its name.
-    const lane = definition.kind === 'graph' ? 'a step' : attempt.agent
-    const held: Held = { type: 'start', run: entry.id, attempt }
-    if (waits) return this.#begin(held, execution, run, () => {})
-    this.#enter(lane, held, execution, run)
-  }
-
-  /** Begins when there is room. */
-  #enter(lane: string, held: Held, execution: Execution | UndoExecution, run: (leave: () => void) => void): void {
-    const begin = (): void => this.#begin(held, execution, run, () => this.#gate.leave(lane))
-    const unwait = this.#gate.enter(lane, begin)
-    if (unwait !== null) execution.unwait = unwait
-  }
-
-  #lend(entry: RunEntry, name: string, value: unknown, { branch, agent, id }: Omit<Borrower, 'run'>): unknown {
-    return this.options.seam?.lend(name, value, { run: entry.id, branch, agent, id }) ?? value
-  }
-
-  /** Starts a body that has its room, when those have been told who wait for what was just committed. Until then it can be taken back. */
-  #begin(held: Held, execution: Execution | UndoExecution, run: (leave: () => void) => void, leave: () => void): void {
-    const { seam } = this.options
-    let taken = false
-    execution.unwait = () => {
-      if (!taken) leave()
-      taken = true
-    }
-    const go = (): void => {
-      if (!taken) run(leave)
-      taken = true
-    }
-    if (seam === undefined) this.#next(go)
-    else seam.hold(held, go)
-  }
-
-  /** Does something in the next macrotask, with all else that bodies wait for then. */
-  #next(task: () => void): void {
-    if (this.#tasks.push(task) > 1) return
-    setImmediate(() => {
-      const tasks = this.#tasks
-      this.#tasks = []
-      for (const next of tasks) next()
-    })
-  }
-
-  /** A child run is paused and resumed with the run that it belongs to. */
-  async #child(entry: RunEntry, attempt: Attempt, definition: Definition, input: unknown, signal: AbortSignal): Promise<ChildDone> {
-    const id = childRunId(entry.state, attempt)
-    entry.children.add(id)
-    try {
-      return await childRun(this, entry.state, attempt, definition, input, signal, () => entry.state.pausedAt !== null)
-    } finally {
-      entry.children.delete(id)
-    }
-  }
-
-  #abort(entry: RunEntry, attempt: Attempt): void {
-    const id = attemptId(attempt.branch, attempt.turn, attempt.attempt)
-    const execution = entry.executions.get(id)
-    if (execution?.started) return execution.abort('the branch was cancelled')
-    execution?.unwait()
-    this.agents.unprobe(attempt.agent, () => turnId(entry, attempt))
-    entry.executions.delete(id)
-    this.#say(entry, { type: 'turn.settle', ...attempt, how: 'ended' })
+    for (const attempt of entry.state.turns.values()) this.#bodies.dispatch(entry, attempt)
+    for (const undo of entry.state.undo.running.values()) this.#bodies.undo(entry, undo)
   }
 
   #await(entry: RunEntry, timer: Timer): void {
@@ -577,15 +395,7 @@ export class Engine {
     entry.marked = new Map()
     for (const off of entry.alarms.values()) off()
     entry.alarms.clear()
-    for (const execution of entry.executions.values()) {
-      execution.unwait()
-      execution.fence('another worker owns the run')
-      this.agents.unprobe(execution.attempt.agent, () => turnId(entry, execution.attempt))
-    }
-    entry.executions.clear()
-    for (const undo of entry.undos.values()) undo.fence('another worker owns the run')
-    entry.undos.clear()
-    this.#dispose(entry)
+    this.#bodies.fence(entry)
   }
 
   /** Whether this process may still start an effect of a run: asked before each turn and step, and cheap while nobody else writes. */
@@ -724,20 +534,7 @@ export class Engine {
     entry.alarms.clear()
     // Whoever asks for it next finds it at hand; it goes when there is no room.
     entry.owner = null
-    this.#dispose(entry)
-  }
-
-  #dispose(entry: RunEntry): void {
-    const made = entry.resources
-    entry.resources = null
-    if (made === null) return
-    const warn = (error: unknown): void =>
-      this.options.onLog({ level: 'warn', message: `a resource could not be disposed: ${String(error)}`, runId: entry.id })
-    // A resource that could not be made has nothing to dispose: its failure was the turn's.
-    made.then(
-      (resources) => disposeResources(this.options.resources, resources).catch(warn),
-      () => {},
-    )
+    this.#bodies.dispose(entry)
   }
 
   // ── looking ────────────────────────────────────────────────────────────────────────────────────────────
@@ -797,10 +594,6 @@ export class Engine {
     this.listeners.happened(entry.id, isOver(entry.state) || entry.owner === null || entry.broken !== null)
   }
 
-  #emit(entry: RunEntry, branch: string, agent: string, data: unknown): void {
-    this.listeners.tell(entry.id, { type: 'emit', branch, agent, after: entry.state.seq, data })
-  }
-
   get closed(): boolean {
     return this.#closed
   }
@@ -814,8 +607,7 @@ export class Engine {
     this.#closed = true
     this.#unsubscribe()
     const owned = [...this.#entries.values()].filter((entry) => entry.owner !== null)
-    const running = owned.flatMap((entry) => [...entry.executions.values(), ...entry.undos.values()])
-    await Promise.all(running.map((execution) => execution.leave('the engine is closed')))
+    await Promise.all(owned.map((entry) => this.#bodies.leave(entry)))
     await Promise.allSettled(
       owned
         .filter(({ state, broken }) => !isOver(state) && broken === null)
@@ -823,7 +615,7 @@ export class Engine {
     )
     this.#loop.close()
     this.#alarms.close()
-    await this.#toolboxes.close()
+    await this.#bodies.close()
     try {
       await this.options.store.leave(this.options.worker, this.options.clock.now())
     } catch (error) {

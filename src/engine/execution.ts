@@ -26,7 +26,8 @@ import type { Alarms } from './alarms.js'
 import { failureOf } from '../define/failure-of.js'
 import { type ChildDone, notUndoneBy } from './child-run.js'
 import { useOf } from './run-resources.js'
-import type { ActivityOutcome, Seam } from './seam.js'
+import type { Body } from './bodies.js'
+import type { ActivityOutcome, Held, Seam } from './seam.js'
 import { playModel } from './model-body.js'
 import { stepCommand } from './step-body.js'
 import { act, turnView } from './turn-view.js'
@@ -40,6 +41,12 @@ export interface ExecutionPort {
   readonly graceMs: number
   readonly maxValue: number
   readonly definition: Internals
+  readonly runId: string
+  /** It has room. */
+  entered(execution: Execution): void
+  begins(attempt: Attempt): void
+  /** Nothing of it runs any more, or it is fenced off. */
+  ended(execution: Execution): void
   readonly later: Seam['later']
   /** Says something; `settled` is told, once, whether it was refused. */
   submit(by: Attempt, command: Command, settled: (outcome: { readonly refusal?: Refusal | undefined }) => void): void
@@ -75,11 +82,10 @@ const noResources: ReadonlyMap<string, unknown> = new Map<string, unknown>([])
  * 1. It speaks once: with what its body came to, or, once aborted, only that it has ended.
  * 2. Nothing of it outlives its end but a body that ignores its signal, and that is fenced off after its grace.
  */
-export class Execution {
+export class Execution implements Body {
   readonly attempt: Attempt
-  /** Takes it out of the queue at the gate. */
-  unwait: () => void = nothing
-  started = false
+  readonly lane: string
+  stage: Body['stage'] = 'waiting'
   /** It has not begun, because its agent may not act now. */
   heldBack = false
   readonly #port: ExecutionPort
@@ -88,7 +94,6 @@ export class Execution {
   #used: Activities | null = null
   /** The body has returned or thrown: what it kept of its turn does nothing any more. */
   #over = false
-  readonly #keyPrefix: string
   #resources: ReadonlyMap<string, unknown> = noResources
   #controller: AbortController | null = null
   #status: 'running' | 'aborting' | 'ended' = 'running'
@@ -98,24 +103,35 @@ export class Execution {
   #onBodyOver: () => void = nothing
   /** It is known what it came to: what its body did, or that nobody waits for that any more. */
   #isDecided = false
-  /** Told when nothing more is said of it. */
-  #onEnd: () => void = nothing
   #cancelGrace: () => void = nothing
   #cancelTimer: () => void = nothing
   #spentMs = 0
   #runningSince: number | null = null
 
-  constructor(port: ExecutionPort, state: State, attempt: Attempt) {
+  constructor(port: ExecutionPort, state: State, attempt: Attempt, lane: string) {
     this.attempt = attempt
+    this.lane = lane
     this.#port = port
     this.#state = state
     this.#branch = branchOf(state, attempt.branch)
-    const { run } = state
-    const rejected = this.#branch.rejections > 0 ? `!${this.#branch.rejections}` : ''
-    const keyPrefix = `${run?.nonce}/${run?.id}/${attempt.branch}/${attempt.turn}${rejected}`
-    this.#keyPrefix = keyPrefix
     // Whoever has records is held to them, whether or not it asks for any.
     if (state.work.has(attempt.branch)) this.#activities()
+  }
+
+  enter(): void {
+    this.#port.entered(this)
+  }
+
+  held(): Held {
+    return { type: 'start', run: this.#port.runId, attempt: this.attempt }
+  }
+
+  /** `nonce/run/branch/turn`, and the number of rejections after one: the same on every attempt. */
+  readonly #keyOf = (): string => {
+    const { run } = this.#state
+    const { rejections } = this.#branch
+    const { branch, turn } = this.attempt
+    return `${run?.nonce}/${run?.id}/${branch}/${turn}${rejections > 0 ? `!${rejections}` : ''}`
   }
 
   /** Made when the body first asks for one: most turns have none. */
@@ -124,7 +140,7 @@ export class Execution {
       {
         clock: this.#port.clock,
         speaker: this.attempt,
-        keyPrefix: this.#keyPrefix,
+        keyPrefix: this.#keyOf(),
         maxValue: this.#port.maxValue,
         later: this.#port.later,
         submit: (command, settled) => this.#port.submit(this.attempt, command, settled),
@@ -142,10 +158,9 @@ export class Execution {
     return this.#used
   }
 
-  /** Executes the body and says what came of it; `ended` is called when nothing of it runs any more, or it is fenced off. */
-  run(ended: () => void): void {
-    this.started = true
-    this.#onEnd = ended
+  /** Executes the body and says what came of it. */
+  run(): void {
+    this.#port.begins(this.attempt)
     this.#isBodyOver = false
     this.#startTimer()
     settle(
@@ -187,15 +202,15 @@ export class Execution {
     const aborted = this.#status !== 'running'
     const fenced = this.#status === 'ended'
     this.#status = 'ended'
-    if (fenced || command === null) return this.#onEnd()
+    if (fenced || command === null) return this.#port.ended(this)
     if (aborted) return this.#settle(command)
-    this.#port.submit(this.attempt, command, ({ refusal }) => (refusal === undefined ? this.#onEnd() : this.#settle(command)))
+    this.#port.submit(this.attempt, command, ({ refusal }) => (refusal === undefined ? this.#port.ended(this) : this.#settle(command)))
   }
 
   #settle(command: Command): void {
     const { branch, agent, turn, attempt } = this.attempt
     const settled = { type: 'turn.settle', branch, agent, turn, attempt, how: 'ended', ...this.#lateWork(command) } as const
-    this.#port.submit(this.attempt, settled, this.#onEnd)
+    this.#port.submit(this.attempt, settled, () => this.#port.ended(this))
   }
 
   /** What the body came to is used for nothing, but if it can be undone, it is. */
@@ -396,7 +411,7 @@ export class Execution {
     let draws = 0
     return {
       signalOf: () => this.#signal(),
-      idempotencyKey: this.#keyPrefix,
+      idempotencyKeyOf: this.#keyOf,
       attempt,
       use: this.#use,
       emit: this.#emit,

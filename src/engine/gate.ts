@@ -1,7 +1,15 @@
+/** Something that needs room to run in. */
+export interface Entrant {
+  /** Whose room it takes. */
+  readonly lane: string
+  /** Called when it has room. */
+  enter(): void
+}
+
 interface Waiting {
   readonly ticket: number
-  readonly start: () => void
-  gone: boolean
+  /** Null: it does not wait any more. */
+  entrant: Entrant | null
 }
 
 interface Lane {
@@ -18,78 +26,78 @@ interface Lane {
  */
 export class Gate {
   readonly #total: number
-  readonly #limitOf: (agent: string) => number
+  readonly #limitOf: (lane: string) => number
   readonly #lanes = new Map<string, Lane>()
+  readonly #waiting = new Map<Entrant, Waiting>()
   #count = 0
   #tickets = 0
-  #waiting = 0
 
-  constructor(total: number, limitOf: (agent: string) => number) {
+  constructor(total: number, limitOf: (lane: string) => number) {
     this.#total = total
     this.#limitOf = limitOf
   }
 
-  /** Calls `start` now, or later: then gives a function that takes the wait back. */
-  enter(agent: string, start: () => void): (() => void) | null {
-    const lane = this.#laneOf(agent)
+  /** Lets it enter now, or when there is room. */
+  enter(entrant: Entrant): void {
+    const lane = this.#laneOf(entrant.lane)
     // While there is room in all, whoever waits waits for room in its own lane.
-    if (this.#count < this.#total && lane.running < lane.limit && headOf(lane) === undefined) {
-      this.#start(lane, start)
-      return null
-    }
-    const waiting: Waiting = { ticket: this.#tickets++, start, gone: false }
+    if (this.#count < this.#total && lane.running < lane.limit && headOf(lane) === undefined) return this.#let(lane, entrant)
+    const waiting: Waiting = { ticket: this.#tickets++, entrant }
+    this.#waiting.set(entrant, waiting)
     lane.queue.push(waiting)
-    this.#waiting++
-    return () => {
-      if (!waiting.gone) this.#waiting--
-      waiting.gone = true
-    }
   }
 
-  leave(agent: string): void {
-    this.#laneOf(agent).running--
+  /** It has run, or does not need its room any more, or its place in the queue. */
+  leave(entrant: Entrant): void {
+    const waiting = this.#waiting.get(entrant)
+    if (waiting !== undefined) {
+      waiting.entrant = null
+      this.#waiting.delete(entrant)
+      return
+    }
+    this.#laneOf(entrant.lane).running--
     this.#count--
-    if (this.#waiting > 0) this.#startNext()
+    this.#letNext()
   }
 
   /** What limits there are has changed. */
   lookAgain(): void {
     for (const [agent, lane] of this.#lanes) lane.limit = this.#limitOf(agent)
-    if (this.#waiting > 0) this.#startNext()
+    this.#letNext()
   }
 
-  #laneOf(agent: string): Lane {
-    const known = this.#lanes.get(agent)
+  #laneOf(name: string): Lane {
+    const known = this.#lanes.get(name)
     if (known !== undefined) return known
-    const lane: Lane = { queue: [], head: 0, running: 0, limit: this.#limitOf(agent) }
-    this.#lanes.set(agent, lane)
+    const lane: Lane = { queue: [], head: 0, running: 0, limit: this.#limitOf(name) }
+    this.#lanes.set(name, lane)
     return lane
   }
 
-  #start(lane: Lane, start: () => void): void {
+  #let(lane: Lane, entrant: Entrant): void {
     lane.running++
     this.#count++
-    start()
+    entrant.enter()
   }
 
-  #startNext(): void {
-    while (this.#count < this.#total) {
-      let first: { readonly lane: Lane; readonly waiting: Waiting } | null = null
+  #letNext(): void {
+    while (this.#waiting.size > 0 && this.#count < this.#total) {
+      let first: { readonly lane: Lane; readonly entrant: Entrant; readonly ticket: number } | null = null
       for (const lane of this.#lanes.values()) {
         const waiting = lane.running < lane.limit ? headOf(lane) : undefined
-        if (waiting !== undefined && (first === null || waiting.ticket < first.waiting.ticket)) first = { lane, waiting }
+        if (waiting === undefined || waiting.entrant === null || (first !== null && waiting.ticket > first.ticket)) continue
+        first = { lane, entrant: waiting.entrant, ticket: waiting.ticket }
       }
       if (first === null) return
       first.lane.head++
-      first.waiting.gone = true
-      this.#waiting--
-      this.#start(first.lane, first.waiting.start)
+      this.#waiting.delete(first.entrant)
+      this.#let(first.lane, first.entrant)
     }
   }
 }
 
 function headOf(lane: Lane): Waiting | undefined {
-  while (lane.queue[lane.head]?.gone) lane.head++
+  while (lane.queue[lane.head]?.entrant === null) lane.head++
   if (lane.head > 1_000 && lane.head * 2 > lane.queue.length) {
     lane.queue.splice(0, lane.head)
     lane.head = 0

@@ -146,6 +146,10 @@ async function executedAgain(
       graceMs: 0,
       maxValue,
       definition,
+      runId: state.run?.id ?? '',
+      entered: () => {},
+      begins: () => {},
+      ended: () => {},
       later: laterOf(undefined),
       submit: (_, command, settled) => {
         const isStep = command.type === 'sleep.start' || command.type.startsWith('activity.')
@@ -176,8 +180,9 @@ async function executedAgain(
     },
     state,
     attempt,
+    attempt.agent,
   )
-  execution.run(() => {})
+  execution.run()
   const result = await said
   execution.fence('it was executed again')
   return result

@@ -69,11 +69,12 @@ function contextOf({ state, branch, work }: StepPort): AnyStepContext {
     message.kind === 'step' && message.item !== undefined
       ? { item: barrierOf(state, branch.scope).calls[message.item]?.request, index: message.item }
       : {}
-  const { signalOf, ...parts } = work
+  const { signalOf, idempotencyKeyOf, ...parts } = work
   const context = {
     get signal(): AbortSignal {
       return signalOf()
     },
+    idempotencyKey: idempotencyKeyOf(),
     ...parts,
     input: state.run?.input,
     steps,

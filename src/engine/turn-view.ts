@@ -52,7 +52,6 @@ function remembered(state: State, { agent, memory }: Branch, isModel: boolean): 
  * made only when it is asked for stands on the prototype: a getter of its own would give every turn a shape of its own.
  */
 class TurnView {
-  readonly idempotencyKey: string
   readonly attempt: number
   readonly use: WorkParts['use']
   readonly emit: WorkParts['emit']
@@ -79,11 +78,11 @@ class TurnView {
   readonly #state: State
   readonly #branch: Branch
   readonly #signalOf: () => AbortSignal
+  readonly #keyOf: () => string
   readonly #isModel: boolean
 
   constructor(state: State, branch: Branch, work: WorkParts, isModel: boolean) {
     if (branch.message.kind === 'step') throw new Error('a step has no turn of an agent')
-    this.idempotencyKey = work.idempotencyKey
     this.attempt = work.attempt
     this.use = work.use
     this.emit = work.emit
@@ -104,12 +103,17 @@ class TurnView {
     this.#state = state
     this.#branch = branch
     this.#signalOf = work.signalOf
+    this.#keyOf = work.idempotencyKeyOf
     this.#isModel = isModel
     Object.freeze(this)
   }
 
   get signal(): AbortSignal {
     return this.#signalOf()
+  }
+
+  get idempotencyKey(): string {
+    return this.#keyOf()
   }
 
   get memory(): readonly MemoryEntry[] {

@@ -1,4 +1,5 @@
 import type { Internals } from '../define/definition.js'
+import type { Maybe } from '../define/maybe.js'
 import type { Resource } from '../define/resource.js'
 import { toolDefinitionOf } from '../define/tool.js'
 import type { Done } from '../define/work.js'
@@ -13,6 +14,8 @@ import { CodedFailure, failureOf } from '../define/failure-of.js'
 import type { Alarms } from './alarms.js'
 import { deepFreeze } from './deep-freeze.js'
 import { useOf } from './run-resources.js'
+import type { Body } from './bodies.js'
+import type { Held } from './seam.js'
 import type { Clock } from './tutti.js'
 
 /** What an undo needs of the run it belongs to. */
@@ -21,12 +24,16 @@ export interface UndoPort {
   readonly alarms: Alarms
   readonly graceMs: number
   readonly definition: Internals
+  /** It has room. */
+  entered(): void
+  /** Nothing of it runs any more. */
+  ended(): void
   submit(command: Command): Promise<{ readonly refusal?: Refusal | undefined }>
-  mayStart(): boolean | Promise<boolean>
-  resources(): Promise<ReadonlyMap<string, unknown>>
+  mayStart(): Maybe<boolean>
+  resources(): Maybe<ReadonlyMap<string, unknown>>
   /** A resource as this undo is given it. */
   lend(name: string, value: unknown): unknown
-  emit(branch: string, agent: string, data: unknown): void
+  emit(data: unknown): void
   /** Undoes what a child run has done, in a run of its own. */
   undoChild(run: string, signal: AbortSignal): Promise<void>
 }
@@ -35,7 +42,7 @@ export interface UndoPort {
  * One attempt at an undo. What it returns is used for nothing: it has happened, or it has not. It is never aborted but by the end of
  * this process or the loss of its run, and then says nothing: whoever has the run then tries it again, under the same key.
  */
-export class UndoExecution {
+export class UndoExecution implements Body {
   readonly #port: UndoPort
   readonly #state: State
   readonly #undo: UndoAttempt
@@ -45,10 +52,11 @@ export class UndoExecution {
   #said = false
   /** Resolves when nothing of it runs any more. */
   #ended: Promise<unknown> = Promise.resolve()
-  /** Takes it out of the queue at the gate. */
-  unwait: () => void = () => {}
+  readonly lane: string
+  stage: Body['stage'] = 'waiting'
 
-  constructor(port: UndoPort, state: State, undo: UndoAttempt) {
+  constructor(port: UndoPort, state: State, undo: UndoAttempt, lane: string) {
+    this.lane = lane
     this.#port = port
     this.#state = state
     this.#undo = undo
@@ -60,7 +68,20 @@ export class UndoExecution {
     return this.#entry.what === 'child'
   }
 
-  async run(): Promise<void> {
+  enter(): void {
+    this.#port.entered()
+  }
+
+  held(): Held {
+    const { branch, agent } = this.#entry
+    return { type: 'undo', run: this.#state.run?.id ?? '', undo: this.#undo, branch, agent }
+  }
+
+  run(): void {
+    void this.#run().finally(() => this.#port.ended())
+  }
+
+  async #run(): Promise<void> {
     const { timeoutMs = null } = shapeOf(this.#state).agents[this.#entry.agent] ?? {}
     if (timeoutMs !== null && !this.waits)
       this.#cancelTimer = this.#port.alarms.at(this.#port.clock.now() + timeoutMs, () => this.#timeOut(timeoutMs))
@@ -81,7 +102,6 @@ export class UndoExecution {
   /** This process stops, or has lost the run. */
   fence(why: string): void {
     this.#said = true
-    this.unwait()
     this.#controller.abort(Object.assign(new Error(why), { name: 'AbortError' }))
   }
 
@@ -109,7 +129,7 @@ export class UndoExecution {
   }
 
   #done(resources: ReadonlyMap<string, unknown>): Done {
-    const { output, input, item, activities = {}, key, branch, agent } = this.#entry
+    const { output, input, item, activities = {}, key } = this.#entry
     const { run } = this.#state
     const { signal } = this.#controller
     const { run: id, nonce } = run?.undoOf ?? { run: run?.id, nonce: run?.nonce }
@@ -125,7 +145,7 @@ export class UndoExecution {
       emit: (data: unknown): void => {
         const json = toJson(data)
         if ('problem' in json) throw new TypeError(`emit takes JSON; at ${json.path}: ${json.problem}`)
-        if (!this.#said) this.#port.emit(branch, agent, json.value)
+        if (!this.#said) this.#port.emit(json.value)
       },
     })
   }

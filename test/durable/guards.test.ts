@@ -131,7 +131,7 @@ guard(
 
 guard(
   'the delivery one by one',
-  { file: 'engine/activities.js', find: 'this.#port.later(() => {', put: '((now) => now())(() => {' },
+  { file: 'engine/activities.js', find: 'this.#port.later(this.#tick);', put: 'this.#tick();' },
   // Chains of steps that were interrupted don't come to what they would have.
   async (env) => {
     using place = new Place()

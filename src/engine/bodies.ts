@@ -1,0 +1,339 @@
+import type { Definition, Internals } from '../define/definition.js'
+import type { Maybe } from '../define/maybe.js'
+import type { Command } from '../kernel/command.js'
+import { entryOf } from '../kernel/fold-undo.js'
+import { attemptId } from '../kernel/ids.js'
+import type { Attempt } from '../kernel/state.js'
+import type { UndoAttempt } from '../kernel/undo-state.js'
+import { pricesFrom } from '../models/price.js'
+import { resolveModel } from '../models/resolve.js'
+import { Toolboxes } from '../models/toolboxes.js'
+import { agentOf, failedBy } from './agent-turns.js'
+import type { Alarms } from './alarms.js'
+import { type ChildDone, childRun, childRunId, undoChildRun } from './child-run.js'
+import type { Engine } from './engine.js'
+import { Execution, type ExecutionPort } from './execution.js'
+import { Gate } from './gate.js'
+import { turnId } from './held-turns.js'
+import type { Outcome, RunEntry } from './run-entry.js'
+import { disposeResources, runResources } from './run-resources.js'
+import type { Held } from './seam.js'
+import { UndoExecution } from './undo-execution.js'
+
+/** A body on its way: it waits for room, has it and waits to be let go, runs, or is taken back before it runs. */
+export interface Body {
+  /** Whose room it takes; none of its own if it only waits for a run. */
+  readonly lane: string
+  stage: 'waiting' | 'entered' | 'running' | 'gone'
+  /** Called when it has room. */
+  enter(): void
+  run(): void
+  /** What a harness is told of it. */
+  held(): Held
+}
+
+export interface BodiesPort {
+  readonly engine: Engine
+  readonly alarms: Alarms
+  concurrencyOf(agent: string): number
+  /** Whether its agent lets a turn begin; if not, it waits or fails. */
+  mayBegin(entry: RunEntry, attempt: Attempt): boolean
+  /** It was not begun after all, because of its agent. */
+  again(entry: RunEntry, attempt: Attempt): void
+  say(entry: RunEntry, command: Command, settled?: (outcome: Outcome) => void): void
+  stillOwns(entry: RunEntry): Maybe<boolean>
+  /** A body of a run has ended. */
+  ended(entry: RunEntry): void
+}
+
+/** Of what only waits for another run: with room of its own it would take that of the other's turns. */
+const noLane = ''
+/** What is said of an agent's concurrency is not said of a step that happens to have its name. */
+const stepLane = 'a step'
+const undoLane = 'an undo'
+
+const noResources: ReadonlyMap<string, unknown> = new Map<string, unknown>([])
+
+/**
+ * The bodies of turns and of undos that this process executes.
+ *
+ * 1. Of each attempt at most one is executed here at a time.
+ * 2. One begins when there is room, and when those have been told who wait for what was just committed. Until then it can be taken back.
+ */
+export class Bodies {
+  readonly #port: BodiesPort
+  readonly #gate: Gate
+  readonly #toolboxes = new Toolboxes()
+  /** What bodies wait for: to begin, or to be given a result. */
+  #tasks: (Body | (() => void))[] = []
+
+  constructor(port: BodiesPort) {
+    this.#port = port
+    this.#gate = new Gate(port.engine.options.concurrency, (agent) => port.concurrencyOf(agent))
+  }
+
+  /** What limits there are has changed. */
+  lookAgain(): void {
+    this.#gate.lookAgain()
+  }
+
+  // ── turns ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Executes an attempt at a turn, if it is not executed already and its agent may act. */
+  dispatch(entry: RunEntry, attempt: Attempt): void {
+    const { definition } = entry
+    if (definition === null || this.#port.engine.closed) return
+    const id = attemptId(attempt.branch, attempt.turn, attempt.attempt)
+    if (entry.executions.has(id) || !this.#port.mayBegin(entry, attempt)) return
+    const execution = new Execution(this.#portOf(entry, definition), entry.state, attempt, laneOf(definition, attempt))
+    entry.executions.set(id, execution)
+    this.#begin(execution)
+  }
+
+  /** The attempt is not wanted any more: one that runs is told so, one that does not is over. */
+  abort(entry: RunEntry, attempt: Attempt): void {
+    const id = attemptId(attempt.branch, attempt.turn, attempt.attempt)
+    const execution = entry.executions.get(id)
+    if (execution?.stage === 'running') return execution.abort('the branch was cancelled')
+    if (execution !== undefined) this.#takeBack(execution)
+    this.#port.engine.agents.unprobe(attempt.agent, () => turnId(entry, attempt))
+    entry.executions.delete(id)
+    this.#port.say(entry, { type: 'turn.settle', ...attempt, how: 'ended' })
+  }
+
+  #ended(entry: RunEntry, definition: Internals, execution: Execution): void {
+    const { attempt } = execution
+    const id = attemptId(attempt.branch, attempt.turn, attempt.attempt)
+    // After it was fenced off, another execution may have its place.
+    const isLast = entry.executions.get(id) === execution
+    if (isLast) entry.executions.delete(id)
+    this.#leave(execution)
+    const agent = agentOf(definition, attempt)
+    if (agent !== null) this.#port.engine.agents.ends(agent.name, () => turnId(entry, attempt))
+    if (isLast && execution.heldBack && entry.owner !== null) this.#port.again(entry, attempt)
+    this.#port.ended(entry)
+  }
+
+  /** One for all executions of a run in a definition: a wide fan-out has ten thousand of them. */
+  #portOf(entry: RunEntry, definition: Internals): ExecutionPort {
+    if (entry.port?.definition === definition) return entry.port
+    const { engine, alarms } = this.#port
+    const { options, listeners, agents } = engine
+    const { seam } = options
+    const port: ExecutionPort = {
+      clock: options.clock,
+      alarms,
+      graceMs: options.graceMs,
+      maxValue: options.store.promises.maxValue,
+      definition,
+      runId: entry.id,
+      entered: (execution) => this.#entered(execution),
+      begins: (attempt) => {
+        const agent = agentOf(definition, attempt)
+        if (agent !== null) agents.begins(agent.name)
+      },
+      ended: (execution) => this.#ended(entry, definition, execution),
+      submit: (attempt, command, settled) => {
+        const counted = this.#attempted(entry, definition, attempt, command)
+        // Before it is decided: a failure too many must keep the next attempt from starting.
+        if (counted === null) this.#port.say(entry, command, settled)
+        else void counted.then(() => this.#port.say(entry, command, settled))
+      },
+      mayStart: () => this.#port.stillOwns(entry),
+      isAdmitted: (attempt) => {
+        const agent = agentOf(definition, attempt)
+        return agent === null || agents.admission(agent.name, 'fail', () => turnId(entry, attempt)) === 'go'
+      },
+      resources: () => this.#resources(entry),
+      later: (task) => (seam === undefined ? this.#next(task) : seam.later(task)),
+      known: (speaker) => seam?.activity?.(entry.id, speaker) ?? null,
+      lend: (attempt, name, value) => {
+        const { branch, agent, turn } = attempt
+        return seam?.lend(name, value, { run: entry.id, branch, agent, id: attemptId(branch, turn, attempt.attempt) }) ?? value
+      },
+      emit: (branch, agent, data) => listeners.tell(entry.id, { type: 'emit', branch, agent, after: entry.state.seq, data }),
+      toolboxes: this.#toolboxes,
+      priceOf: pricesFrom(options.prices ?? {}),
+      model: (ref) => resolveModel(ref, { models: options.models, env: process.env }),
+      listener: (branch, agent) =>
+        listeners.hasTakers(entry.id)
+          ? (text) => listeners.tell(entry.id, { type: 'text.delta', branch, agent, after: entry.state.seq, text })
+          : null,
+      keepAskSchema: (branch, schema) => {
+        if (schema === undefined) entry.askSchemas.delete(branch)
+        else entry.askSchemas.set(branch, schema)
+      },
+      child: (of, child, input, signal) => this.#child(entry, of, child, input, signal),
+    }
+    entry.port = port
+    return port
+  }
+
+  /** Whether its agent worked, for its breaker; null: there is nothing to wait for. */
+  #attempted(entry: RunEntry, definition: Internals, attempt: Attempt, command: Command): Promise<void> | null {
+    const failed = failedBy(command)
+    // Of a run that another worker has, nothing is said any more.
+    const agent = failed === null || entry.owner === null ? null : agentOf(definition, attempt)
+    if (agent === null || failed === null) return null
+    return this.#port.engine.agents.attempted(agent.name, () => turnId(entry, attempt), agent.options.breaker, failed)
+  }
+
+  /** A child run is paused and resumed with the run that it belongs to. */
+  async #child(entry: RunEntry, attempt: Attempt, definition: Definition, input: unknown, signal: AbortSignal): Promise<ChildDone> {
+    const id = childRunId(entry.state, attempt)
+    entry.children.add(id)
+    try {
+      return await childRun(this.#port.engine, entry.state, attempt, definition, input, signal, () => entry.state.pausedAt !== null)
+    } finally {
+      entry.children.delete(id)
+    }
+  }
+
+  // ── undos ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  undo(entry: RunEntry, undo: UndoAttempt): void {
+    const { definition } = entry
+    const { engine, alarms } = this.#port
+    if (definition === null || engine.closed || entry.undos.has(undo.of)) return
+    const { options, listeners } = engine
+    const { branch, agent, what } = entryOf(entry.state, undo.of)
+    const id = `undo ${undo.of}/${undo.attempt}`
+    const execution: UndoExecution = new UndoExecution(
+      {
+        clock: options.clock,
+        alarms,
+        definition,
+        graceMs: options.graceMs,
+        entered: () => this.#entered(execution),
+        ended: () => {
+          if (entry.undos.get(undo.of) === execution) entry.undos.delete(undo.of)
+          this.#leave(execution)
+          this.#port.ended(entry)
+        },
+        submit: (command) => new Promise((resolve) => this.#port.say(entry, command, resolve)),
+        mayStart: () => this.#port.stillOwns(entry),
+        resources: () => this.#resources(entry),
+        emit: (data) => listeners.tell(entry.id, { type: 'emit', branch, agent, after: entry.state.seq, data }),
+        lend: (name, value) => options.seam?.lend(name, value, { run: entry.id, branch, agent, id }) ?? value,
+        undoChild: (run, signal) => this.#undoChild(entry, run, signal),
+      },
+      entry.state,
+      undo,
+      what === 'child' ? noLane : undoLane,
+    )
+    entry.undos.set(undo.of, execution)
+    this.#begin(execution)
+  }
+
+  async #undoChild(entry: RunEntry, child: string, signal: AbortSignal): Promise<void> {
+    const id = `${child}:undo`
+    entry.children.add(id)
+    try {
+      await undoChildRun(this.#port.engine, entry.state, child, signal)
+    } finally {
+      entry.children.delete(id)
+    }
+  }
+
+  // ── both ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  #begin(body: Body): void {
+    if (body.lane === noLane) this.#entered(body)
+    else this.#gate.enter(body)
+  }
+
+  /** It has room: it begins in the next macrotask, or when a harness lets it. */
+  #entered(body: Body): void {
+    body.stage = 'entered'
+    const { seam } = this.#port.engine.options
+    if (seam === undefined) this.#next(body)
+    else seam.hold(body.held(), () => go(body))
+  }
+
+  #takeBack(body: Body): void {
+    const { stage } = body
+    if (stage === 'running' || stage === 'gone') return
+    body.stage = 'gone'
+    this.#leave(body)
+  }
+
+  #leave(body: Body): void {
+    if (body.lane !== noLane) this.#gate.leave(body)
+  }
+
+  /** Does something in the next macrotask, with all else that bodies wait for then. */
+  #next(task: Body | (() => void)): void {
+    if (this.#tasks.push(task) > 1) return
+    setImmediate(() => {
+      const tasks = this.#tasks
+      this.#tasks = []
+      for (const next of tasks)
+        if (typeof next === 'function') next()
+        else go(next)
+    })
+  }
+
+  /** Another worker owns the run: nothing of it is said here any more. */
+  fence(entry: RunEntry): void {
+    for (const execution of entry.executions.values()) {
+      this.#takeBack(execution)
+      execution.fence('another worker owns the run')
+      this.#port.engine.agents.unprobe(execution.attempt.agent, () => turnId(entry, execution.attempt))
+    }
+    entry.executions.clear()
+    for (const undo of entry.undos.values()) {
+      this.#takeBack(undo)
+      undo.fence('another worker owns the run')
+    }
+    entry.undos.clear()
+    this.dispose(entry)
+  }
+
+  /** The engine is closed: bodies are told so, and awaited for their grace. */
+  async leave(entry: RunEntry): Promise<void> {
+    const why = 'the engine is closed'
+    const bodies = [...entry.executions.values(), ...entry.undos.values()]
+    for (const body of bodies) this.#takeBack(body)
+    await Promise.all(bodies.map((body) => body.leave(why)))
+  }
+
+  close(): Promise<void> {
+    return this.#toolboxes.close()
+  }
+
+  // ── resources ──────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Made before the first turn of a run in this process. */
+  #resources(entry: RunEntry): Maybe<ReadonlyMap<string, unknown>> {
+    const { resources } = this.#port.engine.options
+    if (resources.length === 0) return noResources
+    entry.resources ??= runResources(resources, entry.state)
+    return entry.resources
+  }
+
+  dispose(entry: RunEntry): void {
+    const made = entry.resources
+    entry.resources = null
+    if (made === null) return
+    const { resources: provided, onLog } = this.#port.engine.options
+    const warn = (error: unknown): void =>
+      onLog({ level: 'warn', message: `a resource could not be disposed: ${String(error)}`, runId: entry.id })
+    // A resource that could not be made has nothing to dispose: its failure was the turn's.
+    made.then(
+      (resources) => disposeResources(provided, resources).catch(warn),
+      () => {},
+    )
+  }
+}
+
+function laneOf(definition: Internals, { agent }: Attempt): string {
+  if (definition.kind === 'topology') return agent
+  return definition.steps[agent]?.kind === 'child' ? noLane : stepLane
+}
+
+/** Runs a body that was not taken back, once, however often it is let go. */
+function go(body: Body): void {
+  if (body.stage !== 'entered') return
+  body.stage = 'running'
+  body.run()
+}
