@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { internalsOf } from '../dist/define/definition.js'
 import { topology } from '../dist/define/topology.js'
 import { decide } from '../dist/kernel/decide.js'
-import { newState } from '../dist/kernel/state.js'
+import { attemptOf, newState } from '../dist/kernel/state.js'
 
 const idle = { act: (turn) => turn.fail('only its shape is used') }
 const plain = shapeOf({ name: 'plain', flows: ['Start -> H -> End', 'H <-> A'], agents: { H: idle, A: idle } })
@@ -26,7 +26,7 @@ function play(shape, width) {
     if ('refusal' in decision) throw new Error(decision.refusal.message)
     state = decision.state
   }
-  const act = (branch, action) => go({ type: 'turn.complete', ...state.turns.get(branch), action })
+  const act = (branch, action) => go({ type: 'turn.complete', ...attemptOf(state, branch), action })
   go({ type: 'run.start', runId: 'bench', nonce: 'n', shape, tags: {} })
   act('r', { type: 'fork', calls: Array.from({ length: width }, (_, index) => ({ to: 'A', request: index })) })
   for (let index = 0; index < width; index++)

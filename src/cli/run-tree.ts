@@ -6,7 +6,7 @@ import type { Ask } from '../inspect/ask.js'
 import type { Event } from '../kernel/event.js'
 import { evolve } from '../kernel/evolve.js'
 import type { Attempt, Outcome, State } from '../kernel/state.js'
-import { isOver, newState } from '../kernel/state.js'
+import { attemptsOf, isOver, newState } from '../kernel/state.js'
 import { eventsOf } from './journal.js'
 
 /** An event, and the run it is of: the one that is followed, or one that a step of it runs. */
@@ -77,7 +77,7 @@ export class RunTree {
     if (isOver(state)) return state.outcome === null ? null : { kind: 'ended', outcome: state.outcome }
     if (state.aborting.size > 0) return null
     const children: Stop[] = []
-    for (const attempt of state.turns.values()) {
+    for (const attempt of attemptsOf(state)) {
       const stop = this.#stopOfTurn(state, attempt)
       if (stop === null || stop.kind === 'ended') return null
       children.push(stop)

@@ -10,7 +10,7 @@ import { evolve } from '../kernel/evolve.js'
 import { attemptId } from '../kernel/ids.js'
 import { owedSince } from '../kernel/outstanding.js'
 import type { State, Timer } from '../kernel/state.js'
-import { isOver, newState } from '../kernel/state.js'
+import { attemptsOf, isOver, newState } from '../kernel/state.js'
 import type { ModelSource } from '../models/model-factory.js'
 import type { Prices } from '../models/price.js'
 import { agentKind } from './agent-record.js'
@@ -338,7 +338,7 @@ export class Engine {
     for (const child of entry.children)
       void this.submit(child, { type: entry.state.pausedAt === null ? 'run.resume' : 'run.pause', by }).catch(() => {})
     if (entry.state.pausedAt !== null) return
-    for (const attempt of entry.state.turns.values()) this.#bodies.dispatch(entry, attempt)
+    for (const attempt of attemptsOf(entry.state)) this.#bodies.dispatch(entry, attempt)
     for (const undo of entry.state.undo.running.values()) this.#bodies.undo(entry, undo)
   }
 
@@ -521,7 +521,7 @@ export class Engine {
 
   /** Whether all turns of a run sleep, and for long: then their bodies need not be kept, and are executed again when they wake. */
   #isAsleep({ state, executions, held }: RunEntry): boolean {
-    if (executions.size !== state.turns.size || held.size > 0 || state.pausedAt !== null) return false
+    if (executions.size !== state.running || held.size > 0 || state.pausedAt !== null) return false
     for (const execution of executions.values()) if (!execution.isAsleep) return false
     return (sleepsUntil(state) ?? 0) > this.options.clock.now() + longSleepMs
   }

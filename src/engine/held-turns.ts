@@ -6,6 +6,7 @@ import type { Agents } from './agents.js'
 import type { Alarms } from './alarms.js'
 import type { RunEntry } from './run-entry.js'
 import type { Clock } from './tutti.js'
+import { attemptOf, attemptsOf } from '../kernel/state.js'
 
 export interface HeldTurnsPort {
   readonly agents: Agents
@@ -76,16 +77,16 @@ export class HeldTurns {
   lookAgain(agent: string): void {
     for (const entry of this.#port.entries()) {
       if (!entry.held.delete(agent)) continue
-      for (const attempt of entry.state.turns.values()) if (attempt.agent === agent) this.again(entry, attempt)
+      for (const attempt of attemptsOf(entry.state)) if (attempt.agent === agent) this.again(entry, attempt)
       this.#port.changed(entry)
     }
   }
 
   /** A turn that had not begun may begin, if it is still owed. */
   again(entry: RunEntry, attempt: Attempt): void {
-    const { turns, aborting, pausedAt } = entry.state
+    const { aborting, pausedAt } = entry.state
     const id = attemptId(attempt.branch, attempt.turn, attempt.attempt)
-    const owed = turns.get(attempt.branch)
+    const owed = attemptOf(entry.state, attempt.branch)
     if (owed?.turn === attempt.turn && owed.attempt === attempt.attempt) {
       // What is paused begins when it is resumed.
       if (pausedAt === null) this.#port.dispatch(entry, attempt)
@@ -95,7 +96,7 @@ export class HeldTurns {
   /** Forgets agents of which no turn waits any more. */
   forget({ held, state }: RunEntry): void {
     if (held.size === 0) return
-    const agents = new Set([...state.turns.values()].map(({ agent }) => agent))
+    const agents = new Set(attemptsOf(state).map(({ agent }) => agent))
     for (const agent of held.keys()) if (!agents.has(agent)) held.delete(agent)
   }
 }

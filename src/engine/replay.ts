@@ -7,7 +7,7 @@ import type { Event } from '../kernel/event.js'
 import { evolve } from '../kernel/evolve.js'
 import { attemptId } from '../kernel/ids.js'
 import type { Attempt, State } from '../kernel/state.js'
-import { newState } from '../kernel/state.js'
+import { attemptOf, newState } from '../kernel/state.js'
 import type { ModelSource } from '../models/model-factory.js'
 import { resolveModel } from '../models/resolve.js'
 import { pricesFrom } from '../models/price.js'
@@ -87,12 +87,12 @@ function endedBy(event: Event, state: State): Attempt | undefined {
     case 'turn.completed':
     case 'turn.rejected':
     case 'turn.failed':
-      return state.turns.get(event.branch)
+      return attemptOf(state, event.branch)
     case 'step.completed':
     case 'step.skipped':
     case 'barrier.opened':
       // Those of a step whose turn was in flight: a skip because of another step has none.
-      return event.branch === undefined ? undefined : state.turns.get(event.branch)
+      return event.branch === undefined ? undefined : attemptOf(state, event.branch)
     default:
       return undefined
   }

@@ -1,7 +1,7 @@
 import type { RunStatus } from '../inspect/report-data.js'
 import type { Event } from '../kernel/event.js'
 import type { OpenAsk, State } from '../kernel/state.js'
-import { barrierOf, isOver } from '../kernel/state.js'
+import { attemptsOf, barrierOf, isOver } from '../kernel/state.js'
 import { contributions, joinData, reportedSlots, valuesOf } from '../kernel/reported.js'
 import { Trie } from '../kernel/trie.js'
 import type { Ask } from '../inspect/ask.js'
@@ -19,7 +19,7 @@ export function statusOf(state: State): RunStatus {
 /** What a run waits for, for those who list it; `held`: the agents that turns of it wait for. */
 export function waitsOf(state: State, held: ReadonlyMap<string, unknown> = new Map()): ('person' | 'timer' | 'agent')[] {
   if (state.status !== 'running') return []
-  const timer = state.turns.size === 0 && [...state.timers.values()].some(({ kind }) => kind === 'backoff')
+  const timer = state.running === 0 && [...state.timers.values()].some(({ kind }) => kind === 'backoff')
   const asleep = [...state.timers.values()].some(({ kind }) => kind === 'sleep')
   return [
     ...(state.asks.size > 0 ? (['person'] as const) : []),
@@ -53,9 +53,9 @@ export function sleepsUntil(state: State): number | null {
 
 /** Whether no turn of a run can go on: it has none, or all of them wait for their agents. */
 export function isHeldBack(state: State, held: ReadonlyMap<string, unknown>): boolean {
-  if (state.turns.size === 0) return true
+  if (state.running === 0) return true
   if (held.size === 0) return false
-  for (const { agent } of state.turns.values()) if (!held.has(agent)) return false
+  for (const { agent } of attemptsOf(state)) if (!held.has(agent)) return false
   return true
 }
 

@@ -132,7 +132,7 @@ export function startUndos(draft: Draft): void {
   if (undo.ready.size === 0 || pausedAt !== null) return
   const { concurrency } = shapeOf(draft.state).limits
   for (const { id, attempt } of sorted([...undo.ready.keys()].map((ready) => entryOf(draft.state, ready)))) {
-    if (concurrency !== null && draft.state.turns.size + draft.state.undo.running.size >= concurrency) return
+    if (concurrency !== null && draft.state.running + draft.state.undo.running.size >= concurrency) return
     emit(draft, { type: 'undo.started', of: id, attempt: attempt + 1 })
   }
 }

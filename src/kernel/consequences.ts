@@ -62,7 +62,7 @@ function startTurns(draft: Draft): void {
   const { concurrency } = shapeOf(draft.state).limits
   if (draft.state.status !== 'running' || draft.state.pausedAt !== null) return
   for (let id = draft.state.queue.first; id !== undefined; id = draft.state.queue.first) {
-    if (concurrency !== null && draft.state.turns.size >= concurrency) return
+    if (concurrency !== null && draft.state.running >= concurrency) return
     const { agent, turn, attempt, message } = branchOf(draft.state, id)
     emit(draft, { seq: 0, at: 0, type: 'turn.started', branch: id, agent, turn, attempt, message })
   }

@@ -255,16 +255,12 @@ function isVerdict(value: unknown): boolean {
 
 // ── turns ────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Whether exactly this execution is owed. */
-function isOwed(state: State, speaker: Speaker): boolean {
-  const owed = state.turns.get(speaker.branch)
-  if (owed === undefined || owed.turn !== speaker.turn || owed.attempt !== speaker.attempt || owed.agent !== speaker.agent) return false
-  return true
-}
-
 /** The branch whose turn this is, if exactly this execution of it is owed. */
 function speaking(state: State, speaker: Speaker): Branch | null {
-  return isOwed(state, speaker) ? branchOf(state, speaker.branch) : null
+  const owed = state.branches.get(speaker.branch)
+  if (owed === undefined || owed.startSeq === 0) return null
+  if (owed.turn !== speaker.turn || owed.attempt !== speaker.attempt || owed.agent !== speaker.agent) return null
+  return owed
 }
 
 function stale({ branch, agent, turn, attempt }: Speaker): Refusal {
@@ -356,7 +352,7 @@ type ActivityCommand = Extract<Command, ActivitySpeaker>
 
 /** Once the result of an activity is recorded, nothing of it is recorded again. */
 function record(draft: Draft, command: ActivityCommand): Refusal | null {
-  if (!isOwed(draft.state, command)) return command.type === 'activity.complete' ? recordLate(draft, command) : stale(command)
+  if (speaking(draft.state, command) === null) return command.type === 'activity.complete' ? recordLate(draft, command) : stale(command)
   const known = draft.state.work.get(command.branch)?.records.get(command.key)
   if (known !== undefined && (known.status !== 'started' || command.type === 'activity.start'))
     return refuse(

@@ -36,6 +36,7 @@ import { changed } from './lifecycle.js'
 import { dependentsOf, placesIn, recounted, targetsIn, undoesIn } from './recount.js'
 import type { Outcome, State } from './state.js'
 import { Trie } from './trie.js'
+import { attemptsOf } from './state.js'
 
 /** Folds one event into a state and gives the next one. Applies no rule and runs no code of users: the event says what was decided. */
 export function evolve(before: State, event: Event): State {
@@ -194,7 +195,7 @@ function activityLate(state: Folding, event: Of<'activity.completed'>): void {
 }
 
 function runClaimed(state: Folding, { shape, waited = [] }: Of<'run.claimed'>): void {
-  const running = [...state.turns.values()].flatMap(({ branch, agent }) => (waited.includes(agent) ? [] : [branch]))
+  const running = attemptsOf(state).flatMap(({ branch, agent }) => (waited.includes(agent) ? [] : [branch]))
   if (state.held)
     for (const key of [...running, ...[...state.undo.running.keys()].map(undoTimer)])
       state.crashes = state.crashes.set(key, (state.crashes.get(key) ?? 0) + 1, state.edit)

@@ -10,7 +10,7 @@ import { reachKey, reachOf } from './reach.js'
 import { contributions, joinData, reportedSlots } from './reported.js'
 import { SettledSlots } from './settled-slots.js'
 import type { Asked, Barrier, Branch, Contribution, Gate, SettledSlot } from './state.js'
-import { barrierOf, branchOf, clockAt, enclosingForks, shapeOf } from './state.js'
+import { barrierOf, branchOf, clockAt, enclosingForks, liveAttempt, shapeOf } from './state.js'
 import { Trie } from './trie.js'
 
 /** Shared, because most branches carry nothing, and begin like this. */
@@ -91,6 +91,8 @@ export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
     depth: parent === null || barrier.kind === 'detached' ? 0 : parent.depth + 1,
     turn: 0,
     attempt: 1,
+    startSeq: 0,
+    startAt: 0,
     rejections: 0,
     failures: 0,
     standing: gated,
@@ -164,7 +166,7 @@ export function rendezvousFired(state: Folding, event: Of<'rendezvous.fired'>): 
 export function branchSettled(state: Folding, event: Of<'branch.settled'>): void {
   const branch = branchOf(state, event.branch)
   if (event.status !== 'arrived') settleSlots(state, branch, (first) => settledSlot(branch, event, first))
-  remove(state, branch)
+  remove(state, branch, 'aborted')
 }
 
 /** What becomes of the slots of a branch that are still pending. */
@@ -175,24 +177,22 @@ function settleSlots(state: Folding, branch: Branch, slotOf: (first: boolean) =>
   })
 }
 
-/** The branch is over and its slots have settled: everything that it waited for is let go. */
-function remove(state: Folding, branch: Branch): void {
+/** The branch is over and its slots have settled: everything that it waited for is let go. What becomes of an attempt that is live? */
+function remove(state: Folding, branch: Branch, live: 'ended' | 'aborted'): void {
   const { id, standing, slots } = branch
   const barrier = changingBarrier(state, branch.scope)
   if (standing.status === 'held') regroup(state, barrier, standing.node, (group) => group.delete(id, state.edit))
   else count(state, barrier, branch.agent, -1)
   dequeue(state, branch)
-  const attempt = state.turns.get(id)
-  const aborted = attempt === undefined ? null : { ...attempt, ...abortedWork(state, branch) }
+  if (branch.startSeq !== 0) state.running--
+  const aborted = branch.startSeq === 0 || live === 'ended' ? null : { ...liveAttempt(branch), ...abortedWork(state, branch) }
   dropWork(state, id)
   if (barrier.kind === 'root' && state.gates.size > 0)
     countAtGates(state, branch.agent, barrier.slots.get(slots[0] ?? 0)?.status === 'arrived')
   if (standing.status === 'asking' && state.asks.has(standing.ask)) closeAsk(state, standing.ask, 'closed')
   if (standing.status === 'backing-off') state.timers = state.timers.delete(backoffTimer(id), state.edit)
   state.branches = state.branches.delete(id, state.edit)
-  if (aborted === null) return
-  state.turns = state.turns.delete(id, state.edit)
-  state.aborting = state.aborting.set(attemptId(id, aborted.turn, aborted.attempt), aborted, state.edit)
+  if (aborted !== null) state.aborting = state.aborting.set(attemptId(id, aborted.turn, aborted.attempt), aborted, state.edit)
 }
 
 function settledSlot(branch: Branch, event: Of<'branch.settled'>, first: boolean): SettledSlot {
@@ -240,7 +240,6 @@ export function gateOpened(state: Folding, event: Of<'gate.opened'>): void {
 export function stepCompleted(state: Folding, event: Of<'step.completed'>): void {
   const branch = branchOf(state, event.branch)
   stepDone(state, branch, event)
-  state.turns = state.turns.delete(branch.id, state.edit)
   settleSlots(state, branch, () => ({
     status: 'arrived',
     branch: branch.id,
@@ -251,15 +250,14 @@ export function stepCompleted(state: Folding, event: Of<'step.completed'>): void
     state: undefined,
     carried: none,
   }))
-  remove(state, branch)
+  remove(state, branch, 'ended')
 }
 
 export function stepSkipped(state: Folding, event: Of<'step.skipped'>): void {
   const branch = branchOf(state, event.branch)
-  state.turns = state.turns.delete(branch.id, state.edit)
   const { cause, error } = event
   settleSlots(state, branch, () => ({ status: 'skipped', branch: branch.id, first: true, cause, ...(error !== undefined && { error }) }))
-  remove(state, branch)
+  remove(state, branch, 'ended')
 }
 
 // ── barriers ─────────────────────────────────────────────────────────────────────────────────────────────

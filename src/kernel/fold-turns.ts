@@ -1,13 +1,12 @@
 import type { Action } from './action.js'
-import type { Event } from './event.js'
 import { abortedWork, activityDone, childLeft, turnDone, undoDue } from './fold-undo.js'
 import { type ChangingBranch, changingBranch, type Folding, type Of } from './folding.js'
 import { attemptId, backoffTimer, sleepTimer } from './ids.js'
 import { changed } from './lifecycle.js'
 import { forgetting, remembering } from './memory.js'
 import type { StepMessage, TurnMessage } from './message.js'
-import type { ActivityRecord, Attempt, Branch, State, TurnWork } from './state.js'
-import { clockAt } from './state.js'
+import type { ActivityRecord, Branch, State, TurnWork } from './state.js'
+import { clockAt, liveAttempt } from './state.js'
 import { Trie } from './trie.js'
 import { type Reserve, reserving, settling, usedBy } from './usage.js'
 
@@ -48,10 +47,6 @@ function remembered(state: Folding, branch: Branch, action?: Action): Branch['me
   return remembering(branch.memory, agent, { branch: id, turn, message, records: settled, ...(action !== undefined && { action }) })
 }
 
-function attemptOf(branch: Branch, { at, seq }: Event): Attempt {
-  return { branch: branch.id, agent: branch.agent, turn: branch.turn, attempt: branch.attempt, at, seq }
-}
-
 // ── turns ────────────────────────────────────────────────────────────────────────────────────────────────
 
 const started: Branch['standing'] = Object.freeze({ status: 'ready', ticket: null })
@@ -60,7 +55,9 @@ export function turnStarted(state: Folding, event: Of<'turn.started'>): void {
   const branch = changingBranch(state, event.branch)
   dequeue(state, branch)
   branch.standing = started
-  state.turns = state.turns.set(branch.id, attemptOf(branch, event), state.edit)
+  branch.startSeq = event.seq
+  branch.startAt = event.at
+  state.running++
   if (branch.attempt === 1) state.turnsUsed++
 }
 
@@ -71,14 +68,21 @@ export function turnCompleted(state: Folding, event: Of<'turn.completed'>): void
   branch.action = event.action
   if ('state' in event.action && event.action.state !== undefined) branch.state = event.action.state
   dropWork(state, branch.id)
-  state.turns = state.turns.delete(branch.id, state.edit)
+  endAttempt(state, branch)
+}
+
+function endAttempt(state: Folding, branch: ChangingBranch): void {
+  if (branch.startSeq === 0) return
+  branch.startSeq = 0
+  branch.startAt = 0
+  state.running--
 }
 
 export function turnRejected(state: Folding, event: Of<'turn.rejected'>): void {
   const branch = changingBranch(state, event.branch)
   const memory = remembered(state, branch)
   dropWork(state, branch.id)
-  state.turns = state.turns.delete(branch.id, state.edit)
+  endAttempt(state, branch)
   branch.rejections++
   if (event.final) return
   branch.attempt++
@@ -89,12 +93,12 @@ export function turnRejected(state: Folding, event: Of<'turn.rejected'>): void {
 
 export function turnFailed(state: Folding, event: Of<'turn.failed'>): void {
   const branch = changingBranch(state, event.branch)
-  const attempt = { ...(state.turns.get(branch.id) ?? attemptOf(branch, event)), ...(event.timedOut && abortedWork(state, branch)) }
+  const attempt = event.timedOut ? { ...liveAttempt(branch), ...abortedWork(state, branch) } : null
   if (event.notUndone !== undefined) childLeft(state, branch.id, event.notUndone)
   if (event.final) dropWork(state, branch.id)
   else keepWork(state, branch.id)
-  state.turns = state.turns.delete(branch.id, state.edit)
-  if (event.timedOut) state.aborting = state.aborting.set(attemptId(branch.id, branch.turn, branch.attempt), attempt, state.edit)
+  endAttempt(state, branch)
+  if (attempt !== null) state.aborting = state.aborting.set(attemptId(branch.id, branch.turn, branch.attempt), attempt, state.edit)
   branch.failures = event.pauses ? 0 : branch.failures + 1
   if (event.final) return
   branch.attempt++

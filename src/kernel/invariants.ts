@@ -1,7 +1,7 @@
 import type { Event } from './event.js'
 import { backoffTimer, runTimer } from './ids.js'
 import type { Barrier, Branch, State } from './state.js'
-import { isOver, liveIn, shapeOf, waitingAgent } from './state.js'
+import { attemptOf, attemptsOf, isOver, liveIn, shapeOf, waitingAgent } from './state.js'
 
 /** What must hold of every run (KERNEL §9), by number and name. */
 export const invariants = {
@@ -61,13 +61,13 @@ export function checkEvent(before: State, event: Event, after: State): Violation
   if (isOver(before)) bad(7, `${event.type} follows the end of the run`)
   switch (event.type) {
     case 'turn.started':
-      if (before.turns.has(event.branch)) bad(5, `turn ${event.turn} of ${event.branch} starts while an attempt is live`)
+      if (attemptOf(before, event.branch) !== undefined) bad(5, `turn ${event.turn} of ${event.branch} starts while an attempt is live`)
       sameAgent(bad, after.branches.get(event.branch), event)
       break
     case 'turn.completed':
     case 'turn.rejected':
     case 'turn.failed':
-      if (!before.turns.has(event.branch)) bad(5, `${event.type} of ${event.branch}, which has no live attempt`)
+      if (attemptOf(before, event.branch) === undefined) bad(5, `${event.type} of ${event.branch}, which has no live attempt`)
       sameAgent(bad, before.branches.get(event.branch), event)
       if (event.type === 'turn.completed' && shapeOf(before).kind === 'topology') judged(bad, before, event)
       break
@@ -180,7 +180,7 @@ function checkBranch(bad: Bad, state: State, branch: Branch): void {
   switch (standing.status) {
     case 'ready':
       if (groups !== 0) bad(6, `${id} is ready and in a group`)
-      if (standing.ticket === null && state.turns.get(id)?.attempt !== branch.attempt) bad(5, `${id} is in a turn that is not owed`)
+      if (standing.ticket === null && branch.startSeq === 0) bad(5, `${id} is in a turn that is not owed`)
       if (standing.ticket !== null && state.queue.get(standing.ticket) !== id) bad(5, `${id} is ready and not in the queue`)
       return
     case 'held':
@@ -205,14 +205,14 @@ function checkBranch(bad: Bad, state: State, branch: Branch): void {
 
 function checkRun(bad: Bad, state: State, all: boolean): void {
   const { limits } = shapeOf(state)
-  if (all) for (const id of state.turns.keys()) if (!state.branches.has(id)) bad(7, `a turn is owed for ${id}, which is not live`)
-  const live = state.branches.size + state.turns.size + state.aborting.size + state.barriers.size + state.undo.plans.size
+  const owed = all ? attemptsOf(state).length : state.running
+  if (owed !== state.running) bad(7, `${state.running} turns are owed, and ${owed} branches are in one`)
+  const live = state.branches.size + state.running + state.aborting.size + state.barriers.size + state.undo.plans.size
   if (isOver(state) && live > 0) bad(7, 'the run is over and something of it is live')
   if (state.turnsUsed > limits.maxTurns) bad(8, `${state.turnsUsed} turns of ${limits.maxTurns}`)
   if (state.branchesUsed > limits.maxBranches) bad(8, `${state.branchesUsed} branches of ${limits.maxBranches}`)
-  if (limits.concurrency !== null && state.turns.size > limits.concurrency)
-    bad(8, `${state.turns.size} turns at once of ${limits.concurrency}`)
-  const working = state.turns.size + state.aborting.size + state.asks.size + state.undo.running.size
+  if (limits.concurrency !== null && state.running > limits.concurrency) bad(8, `${state.running} turns at once of ${limits.concurrency}`)
+  const working = state.running + state.aborting.size + state.asks.size + state.undo.running.size
   const waits = working + state.timers.size > 0 || state.pausedAt !== null
   const onlyClock = state.timers.size === 1 && state.timers.has(runTimer) && working === 0
   if (!isOver(state) && (!waits || (onlyClock && state.pausedAt === null))) bad(8, 'the run is not over and owes nothing: a deadlock')

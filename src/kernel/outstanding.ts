@@ -1,4 +1,5 @@
-import type { Attempt, State, Timer } from './state.js'
+import type { Attempt, Branch, State, Timer } from './state.js'
+import { liveAttempt } from './state.js'
 import { Trie } from './trie.js'
 import type { UndoAttempt } from './undo-state.js'
 
@@ -18,11 +19,12 @@ export function outstanding(state: State): Effect[] {
 export function owedSince(before: State | null, after: State): { readonly begun: Effect[]; readonly timersGone: string[] } {
   const begun: Effect[] = []
   if (before !== null && isSame(before, after)) return { begun, timersGone: [] }
-  const turns = Trie.changes(before?.turns ?? Trie.empty<Attempt>(), after.turns)
+  const branches = Trie.changes(before?.branches ?? Trie.empty<Branch>(), after.branches)
   const aborting = Trie.changes(before?.aborting ?? Trie.empty<Attempt>(), after.aborting)
   const timers = Trie.changes(before?.timers ?? Trie.empty<Timer>(), after.timers)
-  const inOrder = turns.set.sort(([, a], [, b]) => a.seq - b.seq)
-  for (const [, attempt] of inOrder) begun.push({ type: 'turn.perform', attempt })
+  const started = branches.set.filter(([id, branch]) => branch.startSeq !== 0 && !isSameTurn(before?.branches.get(id), branch))
+  for (const [, branch] of started.sort(([, a], [, b]) => a.startSeq - b.startSeq))
+    begun.push({ type: 'turn.perform', attempt: liveAttempt(branch) })
   for (const [, attempt] of aborting.set) begun.push({ type: 'turn.abort', attempt })
   for (const [, timer] of timers.set) begun.push({ type: 'timer.wait', timer })
   const undos = Trie.changes(before?.undo.running ?? Trie.empty<UndoAttempt>(), after.undo.running)
@@ -30,8 +32,14 @@ export function owedSince(before: State | null, after: State): { readonly begun:
   return { begun, timersGone: timers.gone }
 }
 
+/** Whether the attempt that is live is the one that was. */
+function isSameTurn(before: Branch | undefined, { startSeq, startAt, turn, attempt, agent }: Branch): boolean {
+  if (before === undefined || before.startSeq !== startSeq || before.startAt !== startAt) return false
+  return before.turn === turn && before.attempt === attempt && before.agent === agent
+}
+
 /** Most commits record the result of an activity, and owe nothing new. */
 function isSame(before: State, after: State): boolean {
-  const { turns, aborting, timers, undo } = before
-  return turns === after.turns && aborting === after.aborting && timers === after.timers && undo.running === after.undo.running
+  const { branches, aborting, timers, undo } = before
+  return branches === after.branches && aborting === after.aborting && timers === after.timers && undo.running === after.undo.running
 }

@@ -16,7 +16,7 @@ type SavedBarrier = Omit<Barrier, 'slots' | 'reach' | 'approaching' | 'groups'> 
   readonly slots: readonly (readonly [number, SettledSlot])[]
 }
 
-const tries = ['branches', 'asks', 'closedAsks', 'timers', 'turns', 'aborting', 'crashes', 'gates'] as const
+const tries = ['branches', 'asks', 'closedAsks', 'timers', 'aborting', 'crashes', 'gates'] as const
 
 /** A state as JSON. What the rendezvous count follows from the rest and is left out. */
 export function saveState(state: State): unknown {

@@ -18,7 +18,7 @@ import { nothingSpent, type Reserve, type Spent, type Usage } from './usage.js'
  * when its slots settle, a barrier when it has fired. Persistent, so that keeping an older one costs a pointer.
  *
  * 1. Only `evolve` makes a new state.
- * 2. `queue` holds the branches that are ready and not started, by ticket; `turns` the attempts that are started; no branch is in both.
+ * 2. `queue` holds the branches that are ready and not started, by ticket; one that has started says so itself; no branch is both.
  * 3. `fresh` counts those in the queue whose turn has not been counted yet (first attempts).
  * 4. Times are those of the run's own clock, which stands still while it is paused, except `at`, `startedAt` and `pausedAt`.
  */
@@ -39,7 +39,8 @@ export interface State {
   readonly timers: Trie<Timer>
   readonly queue: TurnQueue
   readonly fresh: number
-  readonly turns: Trie<Attempt>
+  /** How many branches are in a turn: an attempt at it has started and not ended. */
+  readonly running: number
   readonly aborting: Trie<Attempt>
   /** What is recorded of the activities of each branch's current turn. */
   readonly work: Trie<TurnWork>
@@ -137,6 +138,9 @@ export interface Branch {
   readonly depth: number
   readonly turn: number
   readonly attempt: number
+  /** The event that started the attempt that is live, and its time; 0 while there is none. */
+  readonly startSeq: number
+  readonly startAt: number
   readonly rejections: number
   readonly failures: number
   readonly standing: Standing
@@ -299,7 +303,7 @@ export const newState: State = Object.freeze({
   timers: Trie.empty<Timer>(),
   queue: TurnQueue.from([], 0),
   fresh: 0,
-  turns: Trie.empty<Attempt>(),
+  running: 0,
   aborting: Trie.empty<Attempt>(),
   work: Trie.empty<TurnWork>(),
   reaches: Trie.empty<Reach>(),
@@ -347,6 +351,23 @@ export function barrierOf(state: State, id: string): Barrier {
   const barrier = state.barriers.get(id)
   if (barrier === undefined) throw new Error(`there is no open barrier ${id}`)
   return barrier
+}
+
+/** The attempt of a branch that has started and not ended. */
+export function attemptOf(state: State, id: string): Attempt | undefined {
+  const branch = state.branches.get(id)
+  return branch === undefined || branch.startSeq === 0 ? undefined : liveAttempt(branch)
+}
+
+export function liveAttempt({ id, agent, turn, attempt, startAt, startSeq }: Branch): Attempt {
+  return { branch: id, agent, turn, attempt, at: startAt, seq: startSeq }
+}
+
+/** All attempts that have started and not ended. */
+export function attemptsOf(state: State): Attempt[] {
+  const attempts: Attempt[] = []
+  if (state.running > 0) for (const branch of state.branches.values()) if (branch.startSeq !== 0) attempts.push(liveAttempt(branch))
+  return attempts
 }
 
 /** The forks around a scope, from the inside out, with the agent that waits at each. */

@@ -15,7 +15,7 @@ import type { Failure } from '../kernel/failure.js'
 import { toJson } from '../kernel/json.js'
 import type { TurnMessage } from '../kernel/message.js'
 import type { State } from '../kernel/state.js'
-import { branchOf, newState } from '../kernel/state.js'
+import { attemptOf, branchOf, newState } from '../kernel/state.js'
 import type { ModelFactory } from '../models/model-factory.js'
 import { simModel } from '../models/sim.js'
 import { memoryStore } from '../stores/memory.js'
@@ -87,7 +87,7 @@ function owedTurn(
   const input = caller === null && request !== undefined ? { input: asked.request } : {}
   go({ type: 'run.start', runId, nonce: 'turn', shape: { ...shape, edges }, tags: {}, ...input, ...own })
   if (caller !== null) {
-    const turn = now.turns.get('r')
+    const turn = attemptOf(now, 'r')
     if (turn === undefined) throw new Error(`${caller} has no turn`)
     go({ type: 'turn.complete', ...turn, action: { type: 'fork', calls: [{ to: agent, ...asked }], ...own } })
   }

@@ -19,7 +19,7 @@ import { attemptId, childBranch, rootBarrier, rootBranch } from '../../src/kerne
 import { checkStep } from '../../src/kernel/invariants.js'
 import { loadState, saveState } from '../../src/kernel/snapshot.js'
 import type { Attempt, State } from '../../src/kernel/state.js'
-import { barrierOf, branchOf, isOver, newState, shapeOf } from '../../src/kernel/state.js'
+import { attemptOf, attemptsOf, barrierOf, branchOf, isOver, newState, shapeOf } from '../../src/kernel/state.js'
 import { reportOf } from '../../src/inspect/report.js'
 import { stepOutputs } from '../../src/kernel/step-outputs.js'
 import { dump } from '../kernel/dump.js'
@@ -303,7 +303,7 @@ class Game {
   }
 
   #speaker(step: string, item: number | undefined): Attempt {
-    const attempt = this.#state.turns.get(this.#branch(step, item))
+    const attempt = attemptOf(this.#state, this.#branch(step, item))
     if (attempt === undefined) throw new Error(`the kernel owes no attempt at ${step} ${item ?? ''}`)
     return attempt
   }
@@ -325,7 +325,7 @@ class Game {
   #compare(): void {
     const reference = this.#reference
     const owed = reference.owed().map((one) => written([one.step, one.item, one.value, one.attempt, one.sees]))
-    const turns = [...this.#state.turns.values()].map((attempt) => written(this.#shown(attempt.branch, attempt.attempt)))
+    const turns = attemptsOf(this.#state).map((attempt) => written(this.#shown(attempt.branch, attempt.attempt)))
     same('owed', owed, turns)
     same(
       'waiting',

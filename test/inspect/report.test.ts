@@ -12,7 +12,7 @@ import type { TurnMessage } from '../../src/kernel/message.js'
 import type { Code, TopologyShape } from '../../src/kernel/shape.js'
 import { defaultLimits } from '../../src/kernel/shape.js'
 import type { State } from '../../src/kernel/state.js'
-import { branchOf, newState, waitingAgent } from '../../src/kernel/state.js'
+import { attemptsOf, branchOf, newState, waitingAgent } from '../../src/kernel/state.js'
 import { flows } from '../reference/examples.js'
 import type { RefAction, RefTopology } from '../reference/model.js'
 import { Random, sample } from '../reference/random.js'
@@ -66,7 +66,7 @@ const messageOf = (state: State, { branch }: Speaker): TurnMessage => branchOf(s
 
 function movesOf(game: Game, state: State, steered: number): Move[] {
   const moves: Move[] = []
-  for (const speaker of [...state.turns.values()].map(speakerOf)) {
+  for (const speaker of attemptsOf(state).map(speakerOf)) {
     const owed = { ...speaker, message: messageOf(state, speaker) }
     const timeout = {
       type: 'turn.fail',
@@ -706,7 +706,7 @@ function playWide({ shape: of, act }: Game): Event[] {
   }
   send({ type: 'run.start', runId: 'run', nonce: 'n', shape: of, tags: {} })
   while (state.status === 'running')
-    for (const speaker of [...state.turns.values()].map(speakerOf)) {
+    for (const speaker of attemptsOf(state).map(speakerOf)) {
       const done = act({ ...speaker, message: messageOf(state, speaker) }, state)
       send({ type: 'turn.complete', ...speaker, action: done as Action })
     }

@@ -10,6 +10,7 @@ import type { Result } from './outcome.js'
 import { codesOf, eventsOf, joinsOf, requestsOf, rootCauseOf, turnsOf } from './outcome.js'
 import type { TestAgent } from './play.js'
 import { begin, everyOrder, firing, go, playOf, refusalOf, submit, take, toEnd } from './play.js'
+import { attemptOf } from '../../src/kernel/state.js'
 
 const flows = ['Start->H->End', 'H<->A|B|C']
 const broken: Act = ({ agent }) => failing(`${agent.toLowerCase()} broke`)
@@ -510,7 +511,7 @@ describe('retries', () => {
     const play = playOf(alone, { A: { act: ({ attempt }) => (attempt === 1 ? { throw: 'no' } : finish(attempt)), retry: { attempts: 2 } } })
     const node = go(play, begin(play), 'A r/1')
     expect([...node.state.timers.keys()]).toEqual([])
-    expect(node.state.turns.get('r')?.attempt).toBe(2)
+    expect(attemptOf(node.state, 'r')?.attempt).toBe(2)
   })
 
   test('of a branch that is cancelled do not come', () => {
@@ -591,7 +592,7 @@ describe('the timeout of an attempt', () => {
     const play = playOf(flows, { H: forks(['A', 'B'], 'all'), A: slow, B: replies(), C: replies() })
     const node = go(play, begin(play), 'H r/1', 'A r.0/1')
     expect([...node.state.aborting.keys()]).toEqual(['r.0/1/1'])
-    expect(node.state.turns.get('r.0')).toMatchObject({ turn: 1, attempt: 2 })
+    expect(attemptOf(node.state, 'r.0')).toMatchObject({ turn: 1, attempt: 2 })
     everyOrder(play, (result) => {
       expect(result.output).toEqual(['in time', 'b'])
       expect(result.choices).toEqual([{ timedOut: 'r.0/1/1' }])

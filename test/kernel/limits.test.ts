@@ -221,7 +221,7 @@ describe('concurrency', () => {
     for (const concurrency of [1, 2, 3]) {
       const most: number[] = []
       everyOrder(tree({ concurrency }), (result) => expect(result).toMatchObject({ status: 'succeeded', output: ['a', 'b', 'c'] }), {
-        onStep: ({ state }) => most.push(state.turns.size),
+        onStep: ({ state }) => most.push(state.running),
       })
       expect(Math.max(...most)).toBe(concurrency)
     }

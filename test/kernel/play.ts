@@ -24,7 +24,7 @@ import type { MessageKind } from '../../src/kernel/message.js'
 import type { Code, TopologyShape } from '../../src/kernel/shape.js'
 import { reserved } from '../../src/kernel/shape.js'
 import type { Attempt, OpenAsk, State, Timer } from '../../src/kernel/state.js'
-import { branchOf, isOver, newState, shapeOf, waitingAgent } from '../../src/kernel/state.js'
+import { attemptsOf, branchOf, isOver, newState, shapeOf, waitingAgent } from '../../src/kernel/state.js'
 import type { Act, Made, TestTurn } from './acts.js'
 import { digest, dump, dumpTimeless, situationOf } from './dump.js'
 import type { Result } from './outcome.js'
@@ -198,7 +198,7 @@ export function stepsOf(play: Play, node: Node): Step[] {
   const { state } = node
   if (isOver(state)) return []
   const steps: Step[] = []
-  for (const attempt of inOrder(state.turns.values(), (item) => item.branch)) {
+  for (const attempt of inOrder(attemptsOf(state), (item) => item.branch)) {
     const command = completionOf(play, state, attempt)
     if (command !== null) steps.push({ label: labelOf(attempt), command, at: state.at })
   }
@@ -299,7 +299,7 @@ function endOf({ state, journal, schedule }: Node): Result {
   const again = (JSON.parse(JSON.stringify(journal)) as Event[]).reduce(evolve, newState)
   return named(schedule, () => {
     if (dump(again) !== dump(state)) throw new Error('the whole journal folds to another state')
-    if (!isOver(state) && state.asks.size === 0 && state.turns.size === 0 && state.pausedAt === null)
+    if (!isOver(state) && state.asks.size === 0 && state.running === 0 && state.pausedAt === null)
       throw new Error('the run is not over, and nothing can happen')
     return resultOf(state, journal, schedule)
   })

@@ -4,7 +4,7 @@ import type { Command } from '../../src/kernel/command.js'
 import { decide } from '../../src/kernel/decide.js'
 import type { Join } from '../../src/kernel/join.js'
 import type { State, Timer } from '../../src/kernel/state.js'
-import { isOver } from '../../src/kernel/state.js'
+import { attemptOf, attemptsOf, isOver } from '../../src/kernel/state.js'
 import type { Act } from './acts.js'
 import { ask, failing, finish, forks, invoke, replies, reply, seen } from './acts.js'
 import { dumpTimeless } from './dump.js'
@@ -88,8 +88,8 @@ describe('a pause, at every point of a run', () => {
       const since = paused.journal.slice(before)
       expect(eventsOf(since, 'turn.started')).toEqual([])
       expect(eventsOf(since, 'timer.fired')).toEqual([])
-      expect(paused.state.turns.size + paused.state.aborting.size).toBe(0)
-      expect(eventsOf(since, 'turn.completed').length + eventsOf(since, 'turn.failed').length).toBe(node.state.turns.size)
+      expect(paused.state.running + paused.state.aborting.size).toBe(0)
+      expect(eventsOf(since, 'turn.completed').length + eventsOf(since, 'turn.failed').length).toBe(node.state.running)
       if (isOver(paused.state)) return
       const resumed = submit(everything, paused, resume)
       const owed = eventsOf(resumed.journal.slice(paused.journal.length), 'turn.started').map((event) => event.branch)
@@ -146,11 +146,11 @@ describe('a resume', () => {
     let node = go(everything, begin(everything), 'H r/1')
     node = submit(everything, node, pause)
     node = go(everything, node, 'A r.0/1', 'B r.1/1', 'D r.2/1')
-    expect(node.state.turns.size).toBe(0)
+    expect(node.state.running).toBe(0)
     node = go(everything, node, 'answer r.0~1')
-    expect(node.state.turns.size).toBe(0)
+    expect(node.state.running).toBe(0)
     node = submit(everything, node, resume)
-    expect([...node.state.turns.keys()]).toEqual(['r.0'])
+    expect(attemptsOf(node.state).map(({ branch }) => branch)).toEqual(['r.0'])
     expect(toEnd(everything, go(everything, node, 'A r.0/2', 'timer r.1/backoff', 'B r.1/1/2')).output).toEqual(['yes', 'b', 'd'])
   })
 })
@@ -216,10 +216,10 @@ describe('time', () => {
     })
     let node = submit(play, begin(play), pause)
     node = go(play, node, 'A r/1')
-    expect(node.state.turns.size).toBe(0)
+    expect(node.state.running).toBe(0)
     expect([...node.state.aborting.keys()]).toEqual(['r/1/1'])
     node = submit(play, node, resume)
-    expect(node.state.turns.get('r')).toMatchObject({ attempt: 2 })
+    expect(attemptOf(node.state, 'r')).toMatchObject({ attempt: 2 })
   })
 
   test('that a caller gives never goes back', () => {
@@ -234,11 +234,11 @@ describe('a cancellation, at every point of a run', () => {
   const cancelled = (node: Node): Node => {
     const after = submit(everything, node, cancel)
     const { state } = after
-    expect([state.branches.size, state.barriers.size, state.turns.size, state.queue.size, state.asks.size, state.timers.size]).toEqual([
+    expect([state.branches.size, state.barriers.size, state.running, state.queue.size, state.asks.size, state.timers.size]).toEqual([
       0, 0, 0, 0, 0, 0,
     ])
     expect(state.pausedAt).toBeNull()
-    const running = [...node.state.turns.values(), ...node.state.aborting.values()].map((attempt) => attempt.branch)
+    const running = [...attemptsOf(node.state), ...node.state.aborting.values()].map((attempt) => attempt.branch)
     expect([...state.aborting.values()].map((attempt) => attempt.branch).sort()).toEqual(running.sort())
     return after
   }
@@ -335,8 +335,8 @@ describe('an answer', () => {
 
   test('while the run is paused is decided, and its turn waits', () => {
     const node = submit(play, submit(play, go(play, begin(play), 'H r/1'), pause), answer(1))
-    expect(node.state.turns.size).toBe(0)
-    expect(submit(play, node, resume).state.turns.size).toBe(1)
+    expect(node.state.running).toBe(0)
+    expect(submit(play, node, resume).state.running).toBe(1)
   })
 
   test('and the expiry exclude each other, in every order', () => {
@@ -440,7 +440,7 @@ describe('an answer about a join', () => {
 
   test('is decided while the run is paused', () => {
     const node = submit(play, submit(play, open, pause), answer(true))
-    expect(node.state.turns.size).toBe(0)
+    expect(node.state.running).toBe(0)
     expect(toEnd(play, submit(play, node, resume)).output).toEqual(['a', 'failed'])
   })
 })

@@ -14,7 +14,7 @@ import { loadState, saveState } from '../../src/kernel/snapshot.js'
 import type { Code, TopologyShape } from '../../src/kernel/shape.js'
 import { defaultLimits } from '../../src/kernel/shape.js'
 import type { State } from '../../src/kernel/state.js'
-import { branchOf, newState, waitingAgent } from '../../src/kernel/state.js'
+import { attemptOf, attemptsOf, branchOf, newState, waitingAgent } from '../../src/kernel/state.js'
 import { dump } from '../kernel/dump.js'
 import type { Owed, RefAction, RefActivity, RefTopology } from './model.js'
 import { canonical, Reference } from './model.js'
@@ -99,7 +99,7 @@ class Kernel {
   }
 
   act(branch: string, action: RefAction): void {
-    const speaker = this.state.turns.get(branch)
+    const speaker = attemptOf(this.state, branch)
     if (speaker === undefined) throw new Error(`no turn of ${branch} is owed`)
     const error = { code: 'AGENT_FAILED', message: 'error' in action ? action.error : '', retryable: false, at: {} } as const
     // What an earlier attempt says late is not taken for what is owed now.
@@ -177,7 +177,7 @@ class Kernel {
 
   #speaker(id: string): Speaker {
     const [name = ''] = id.split('/')
-    const found = this.state.aborting.get(id) ?? this.state.turns.get(name)
+    const found = this.state.aborting.get(id) ?? attemptOf(this.state, name)
     if (found === undefined) throw new Error(`${id} neither runs nor is aborting`)
     const { branch, agent, turn, attempt } = found
     return { branch, agent, turn, attempt }
@@ -200,7 +200,7 @@ class Kernel {
   }
 
   owed(): unknown[] {
-    return [...this.state.turns.values()]
+    return attemptsOf(this.state)
       .map(({ branch: id, agent, turn, attempt }) => {
         const branch = branchOf(this.state, id)
         const { message, state, requests } = branch

@@ -4,7 +4,7 @@ import { internalsOf } from '../../src/define/definition.js'
 import type { Command, RefusalCode } from '../../src/kernel/command.js'
 import { decide } from '../../src/kernel/decide.js'
 import type { Event } from '../../src/kernel/event.js'
-import { isOver, newState, type State } from '../../src/kernel/state.js'
+import { attemptsOf, isOver, newState, type State } from '../../src/kernel/state.js'
 import { dump } from '../kernel/dump.js'
 
 /** A graph on the bare kernel: what is owed is said by the test. */
@@ -26,7 +26,7 @@ class Bare {
   }
 
   turn(step: string): { branch: string; agent: string; turn: number; attempt: number } {
-    const found = [...this.state.turns.values()].find(({ agent }) => agent === step)
+    const found = attemptsOf(this.state).find(({ agent }) => agent === step)
     if (found === undefined) throw new Error(`${step} is not owed`)
     return found
   }
@@ -119,5 +119,5 @@ test('a cancelled run retries nothing', () => {
   }
   for (const attempt of turns) bare.say({ type: 'turn.settle', ...attempt, how: 'ended' })
   expect(bare.events.at(-1)).toMatchObject({ type: 'run.cancelled', rollback: 'none' })
-  expect(bare.state.turns.size + bare.state.timers.size).toBe(0)
+  expect(bare.state.running + bare.state.timers.size).toBe(0)
 })

@@ -42,7 +42,7 @@ function commandOf(option: Option): Command | null {
 function stopsSomebody(state: State, command: Command, at: number, code: Code | null): boolean {
   const decision = decide(state, command, at, code)
   if ('refusal' in decision) return false
-  return decision.state.aborting.size > state.aborting.size || decision.state.turns.size < state.turns.size - 1
+  return decision.state.aborting.size > state.aborting.size || decision.state.running < state.running - 1
 }
 
 function sameEvents(state: State, a: Command, b: Command, at: number, code: Code | null): boolean {

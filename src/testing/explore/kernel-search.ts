@@ -4,7 +4,7 @@ import type { Event } from '../../kernel/event.js'
 import { compareIds } from '../../kernel/ids.js'
 import type { Code } from '../../kernel/shape.js'
 import type { Attempt, State } from '../../kernel/state.js'
-import { isOver } from '../../kernel/state.js'
+import { attemptsOf, isOver } from '../../kernel/state.js'
 
 /** A run on the bare kernel: what its turns come to is a pure function of where it stands. */
 export interface KernelPlay {
@@ -78,7 +78,7 @@ export function searchKernel(
 /** What can happen next, the last first, so that the first is taken up first. */
 function commandsAt(play: KernelPlay, state: State): Command[] {
   const commands: Command[] = [...(play.others?.(state) ?? [])].reverse()
-  const turns = [...state.turns.values()].sort((a, b) => compareIds(b.branch, a.branch))
+  const turns = attemptsOf(state).sort((a, b) => compareIds(b.branch, a.branch))
   for (const attempt of turns) {
     const command = play.complete(state, attempt)
     if (command !== null) commands.push(command)
