@@ -12,7 +12,7 @@ import { startRun } from './start.js'
 /** `<run>:<step>` or `<run>:<step>:<item>`, with `@2`, `@3`… when its step is tried again: the same on every execution of an attempt. */
 export function childRunId(state: State, attempt: Attempt): string {
   const branch = branchOf(state, attempt.branch)
-  const item = barrierOf(state, branch.scope).each === null ? '' : `:${branch.slots[0] ?? 0}`
+  const item = barrierOf(state, branch.scope).each === null ? '' : `:${branch.slot}`
   return `${state.run?.id}:${branch.agent}${item}${attempt.attempt > 1 ? `@${attempt.attempt}` : ''}`
 }
 

@@ -3,8 +3,8 @@ import type { AskAction, BranchState, Fail, Finish, Fork, Invoke, Reply } from '
 import type { Join, JoinData } from '../kernel/join.js'
 import { memoryOf } from '../kernel/memory.js'
 import type { TurnMessage } from '../kernel/message.js'
-import type { Branch, State } from '../kernel/state.js'
-import { targetsOf, waitingAgent } from '../kernel/state.js'
+import type { Asked, Branch, State } from '../kernel/state.js'
+import { requestsOf, targetsOf, waitingAgent } from '../kernel/state.js'
 import type { Schema } from '../define/schema.js'
 import type { JoinResult, MemoryEntry, Turn } from '../define/turn.js'
 import { codeMemory, modelMemory } from '../models/memory-entries.js'
@@ -66,7 +66,7 @@ class TurnView {
   readonly turn: number
   readonly message: TurnMessage
   readonly request: unknown
-  readonly requests: Branch['requests']
+  readonly requests: readonly Asked[]
   readonly state: BranchState | undefined
   readonly waiting: string | null
   readonly invoke: typeof invoke = invoke
@@ -96,8 +96,9 @@ class TurnView {
     this.agent = branch.agent
     this.turn = branch.turn
     this.message = deepFreeze(shown(branch.message))
-    this.request = branch.requests[0]?.value
-    this.requests = deepFreeze(branch.requests)
+    const requests = requestsOf(branch)
+    this.request = requests[0]?.value
+    this.requests = deepFreeze(requests)
     this.state = branch.state
     this.waiting = waitingAgent(state, branch)
     this.#state = state

@@ -10,7 +10,7 @@ export function closeScope(draft: Draft, barrier: string): void {
   // Whoever is live owes a slot.
   if (open.pending === 0) return
   const live = [...liveIn(draft.state, open)]
-  live.sort((a, b) => (a.slots[0] ?? 0) - (b.slots[0] ?? 0))
+  live.sort((a, b) => a.slot - b.slot)
   for (const { id } of live) cancelBranch(draft, id)
 }
 

@@ -10,7 +10,7 @@ import { reachKey, reachOf } from './reach.js'
 import { contributions, joinData, reportedSlots } from './reported.js'
 import { SettledSlots } from './settled-slots.js'
 import type { Asked, Barrier, Branch, Contribution, Gate, SettledSlot } from './state.js'
-import { barrierOf, branchOf, clockAt, enclosingForks, liveAttempt, shapeOf } from './state.js'
+import { barrierOf, branchOf, clockAt, enclosingForks, liveAttempt, requestsOf, shapeOf, slotsOf } from './state.js'
 import { Trie } from './trie.js'
 
 /** Shared, because most branches carry nothing, and begin like this. */
@@ -63,12 +63,11 @@ function valueOf(action: Action): unknown {
   }
 }
 
-function requestMessage(all: readonly Asked[]): TurnMessage {
-  const only = all[0]
-  if (only !== undefined && all.length === 1) {
-    const { from, value } = only
-    return value === undefined ? { kind: 'request', from } : { kind: 'request', from, value }
-  }
+function requestMessage({ from, value }: Asked): TurnMessage {
+  return value === undefined ? { kind: 'request', from } : { kind: 'request', from, value }
+}
+
+function mergedMessage(all: readonly Asked[]): TurnMessage {
   return {
     kind: 'merged',
     requests: all.map((asking) => (asking.state === undefined ? asking : asked(asking.from, asking.value, undefined))),
@@ -81,12 +80,12 @@ export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
   const barrier = barrierOf(state, event.barrier)
   const parent = event.parent === null ? null : branchOf(state, event.parent)
   const first = asked(parent === null ? 'Start' : parent.agent, barrier.calls[event.slot]?.request, barrier.base)
-  const requests = [first]
   const branch: ChangingBranch = {
     id: event.branch,
     agent: event.to,
     scope: event.barrier,
-    slots: [event.slot],
+    slot: event.slot,
+    slots: null,
     // How many forks are around it: a detached branch begins anew.
     depth: parent === null || barrier.kind === 'detached' ? 0 : parent.depth + 1,
     turn: 0,
@@ -97,8 +96,8 @@ export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
     failures: 0,
     standing: gated,
     state: barrier.base,
-    message: requestMessage(requests),
-    requests,
+    message: requestMessage(first),
+    requests: first.state === undefined ? null : [first],
     carried: none,
     memory: parent === null ? null : inherited(parent.memory),
     action: null,
@@ -116,15 +115,15 @@ export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
 
 export function branchMoved(state: Folding, event: Of<'branch.moved'>): void {
   const branch = changingBranch(state, event.branch)
-  const requests = [askedBy(branch)]
+  const asking = askedBy(branch)
   if (shapeOf(state).joins.length > 0) {
     const barrier = changingBarrier(state, branch.scope)
     count(state, barrier, branch.agent, -1)
     count(state, barrier, event.to, 1)
   }
   branch.agent = event.to
-  branch.requests = requests
-  nextTurn(state, branch, requestMessage(requests))
+  branch.requests = [asking]
+  nextTurn(state, branch, requestMessage(asking))
 }
 
 export function branchNotified(state: Folding, event: Of<'branch.notified'>): void {
@@ -155,12 +154,14 @@ export function rendezvousFired(state: Folding, event: Of<'rendezvous.fired'>): 
   joinLines(state, survivor.id, lines, `${event.node}@${survivor.id}/${survivor.turn}`)
   if (others.length > 0) {
     const all = [survivor, ...others]
-    survivor.slots = all.flatMap((branch) => branch.slots).sort((a, b) => a - b)
+    survivor.slots = all.flatMap(slotsOf).sort((a, b) => a - b)
+    survivor.slot = survivor.slots[0] ?? survivor.slot
     survivor.carried = all.flatMap((branch) => branch.carried)
-    survivor.requests = all.flatMap((branch) => branch.requests)
+    survivor.requests = all.flatMap(requestsOf)
   }
   survivor.state = event.state ?? survivor.state
-  nextTurn(state, survivor, requestMessage(survivor.requests))
+  const requests = requestsOf(survivor)
+  nextTurn(state, survivor, requests.length === 1 && requests[0] !== undefined ? requestMessage(requests[0]) : mergedMessage(requests))
 }
 
 export function branchSettled(state: Folding, event: Of<'branch.settled'>): void {
@@ -172,14 +173,14 @@ export function branchSettled(state: Folding, event: Of<'branch.settled'>): void
 /** What becomes of the slots of a branch that are still pending. */
 function settleSlots(state: Folding, branch: Branch, slotOf: (first: boolean) => SettledSlot): void {
   const barrier = changingBarrier(state, branch.scope)
-  branch.slots.forEach((slot, place) => {
+  slotsOf(branch).forEach((slot, place) => {
     if (barrier.slots.get(slot) === undefined) settle(state, barrier, slot, slotOf(place === 0))
   })
 }
 
 /** The branch is over and its slots have settled: everything that it waited for is let go. What becomes of an attempt that is live? */
 function remove(state: Folding, branch: Branch, live: 'ended' | 'aborted'): void {
-  const { id, standing, slots } = branch
+  const { id, standing } = branch
   const barrier = changingBarrier(state, branch.scope)
   if (standing.status === 'held') regroup(state, barrier, standing.node, (group) => group.delete(id, state.edit))
   else count(state, barrier, branch.agent, -1)
@@ -188,7 +189,7 @@ function remove(state: Folding, branch: Branch, live: 'ended' | 'aborted'): void
   const aborted = branch.startSeq === 0 || live === 'ended' ? null : { ...liveAttempt(branch), ...abortedWork(state, branch) }
   dropWork(state, id)
   if (barrier.kind === 'root' && state.gates.size > 0)
-    countAtGates(state, branch.agent, barrier.slots.get(slots[0] ?? 0)?.status === 'arrived')
+    countAtGates(state, branch.agent, barrier.slots.get(branch.slot)?.status === 'arrived')
   if (standing.status === 'asking' && state.asks.has(standing.ask)) closeAsk(state, standing.ask, 'closed')
   if (standing.status === 'backing-off') state.timers = state.timers.delete(backoffTimer(id), state.edit)
   state.branches = state.branches.delete(id, state.edit)
@@ -234,7 +235,7 @@ export function gateOpened(state: Folding, event: Of<'gate.opened'>): void {
   // An item sees what its step sees.
   const step = waiting === null ? undefined : state.branches.get(waiting)?.message
   changingBarrier(state, branch.scope).each = { ...each, opened: each.opened + 1 }
-  nextTurn(state, branch, { kind: 'step', sees: step?.kind === 'step' ? step.sees : [], item: branch.slots[0] ?? 0 })
+  nextTurn(state, branch, { kind: 'step', sees: step?.kind === 'step' ? step.sees : [], item: branch.slot })
 }
 
 export function stepCompleted(state: Folding, event: Of<'step.completed'>): void {
@@ -328,7 +329,7 @@ function settle(state: Folding, barrier: ChangingBarrier, index: number, slot: S
 export function barrierArrived(state: Folding, event: Of<'barrier.arrived'>): void {
   const { slot, by } = event
   const branch = event.branch === undefined ? null : branchOf(state, event.branch)
-  const first = branch === null || branch.slots[0] === slot
+  const first = branch === null || branch.slot === slot
   settle(state, changingBarrier(state, event.barrier), slot, arrivedSlot(branch, first, by))
 }
 

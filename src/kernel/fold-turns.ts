@@ -6,7 +6,7 @@ import { changed } from './lifecycle.js'
 import { forgetting, remembering } from './memory.js'
 import type { StepMessage, TurnMessage } from './message.js'
 import type { ActivityRecord, Branch, State, TurnWork } from './state.js'
-import { clockAt, liveAttempt } from './state.js'
+import { clockAt, liveAttempt, requestsOf } from './state.js'
 import { Trie } from './trie.js'
 import { type Reserve, reserving, settling, usedBy } from './usage.js'
 
@@ -30,10 +30,16 @@ export function nextTurn(state: Folding, branch: ChangingBranch, message: TurnMe
   branch.attempt = 1
   branch.rejections = 0
   branch.failures = 0
-  branch.message = message
+  say(branch, message)
   const anew = message.kind === 'request' || message.kind === 'merged'
   if (anew && branch.memory !== null && remembers(state, branch.agent) === 'turn') branch.memory = forgetting(branch.memory, branch.agent)
   enqueue(state, branch)
+}
+
+/** What its agent was last asked is kept when it is told something else. */
+function say(branch: ChangingBranch, message: TurnMessage | StepMessage): void {
+  if (branch.requests === null && branch.message !== message) branch.requests = requestsOf(branch)
+  branch.message = message
 }
 
 const remembers = (state: Folding, agent: string) => state.run?.shape.agents[agent]?.remembers
@@ -87,7 +93,7 @@ export function turnRejected(state: Folding, event: Of<'turn.rejected'>): void {
   if (event.final) return
   branch.attempt++
   branch.memory = memory
-  branch.message = { kind: 'feedback', problem: event.problem }
+  say(branch, { kind: 'feedback', problem: event.problem })
   enqueue(state, branch)
 }
 

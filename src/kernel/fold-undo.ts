@@ -4,7 +4,7 @@ import type { Folding, Of } from './folding.js'
 import { rootBarrier, undoTimer } from './ids.js'
 import { changed } from './lifecycle.js'
 import type { ActivityRecord, Attempt, Barrier, Branch, State } from './state.js'
-import { barrierOf, branchOf, shapeOf } from './state.js'
+import { barrierOf, branchOf, requestsOf, shapeOf } from './state.js'
 import type { AbortedWork, DoneNode, Entry, Path, Plan, Seat, Undo } from './undo-state.js'
 import { cleared, undoOrder } from './undo-order.js'
 
@@ -22,7 +22,7 @@ export function pathOf(state: State, branch: Branch): Path {
   const seats: Seat[] = []
   for (let at = branch; ; ) {
     const barrier = barrierOf(state, at.scope)
-    seats.push({ barrier: barrier.id, slot: at.slots[0] ?? 0 })
+    seats.push({ barrier: barrier.id, slot: at.slot })
     if (barrier.waiting === null) return { seats, origin: state.undo.origins.get(barrier.id) ?? [] }
     at = branchOf(state, barrier.waiting)
   }
@@ -74,7 +74,7 @@ export function turnDone(state: Folding, branch: Branch, action: Action): void {
       what: 'turn',
       ...common,
       key: turnKey(branch),
-      ...given('input', branch.requests[0]?.value),
+      ...given('input', requestsOf(branch)[0]?.value),
       ...given('output', sent(action)),
       ...activitiesOf(state, branch.id),
     },
@@ -155,7 +155,7 @@ const afterChild = (child: string | undefined): readonly string[] => (child === 
 
 function itemOf(state: State, branch: Branch): { readonly item?: unknown } {
   const barrier = barrierOf(state, branch.scope)
-  return barrier.each === null ? {} : { item: barrier.calls[branch.slots[0] ?? 0]?.request }
+  return barrier.each === null ? {} : { item: barrier.calls[branch.slot]?.request }
 }
 
 // ── what aborted attempts may have done ──────────────────────────────────────────────────────────────────
@@ -167,7 +167,7 @@ export function abortedWork(state: State, branch: Branch): { undo?: AbortedWork 
   for (const record of state.work.get(branch.id)?.records.values() ?? [])
     if (record.status === 'started' && record.undo !== undefined)
       open.push({ id: activityId(branch, record.key), key: record.key, tool: record.undo.tool, input: record.undo.input })
-  const input = shapeOf(state).kind === 'graph' ? state.run?.input : branch.requests[0]?.value
+  const input = shapeOf(state).kind === 'graph' ? state.run?.input : requestsOf(branch)[0]?.value
   return {
     undo: {
       path: pathOf(state, branch),

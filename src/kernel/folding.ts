@@ -56,6 +56,7 @@ function copyBranch(branch: Branch): ChangingBranch {
     id: branch.id,
     agent: branch.agent,
     scope: branch.scope,
+    slot: branch.slot,
     slots: branch.slots,
     depth: branch.depth,
     turn: branch.turn,

@@ -83,7 +83,7 @@ export function stepOf(draft: Draft, branch: Branch): StepShape | null {
 
 /** Which item of an `each` a branch is. */
 export function itemOf(draft: Draft, branch: Branch): { item?: number } {
-  return barrierOf(draft.state, branch.scope).each === null ? {} : { item: branch.slots[0] ?? 0 }
+  return barrierOf(draft.state, branch.scope).each === null ? {} : { item: branch.slot }
 }
 
 function placed(branch: Branch, step: StepShape, failure: Failure): Failure {

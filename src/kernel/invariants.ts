@@ -1,7 +1,7 @@
 import type { Event } from './event.js'
 import { backoffTimer, runTimer } from './ids.js'
 import type { Barrier, Branch, State } from './state.js'
-import { attemptOf, attemptsOf, isOver, liveIn, shapeOf, waitingAgent } from './state.js'
+import { attemptOf, attemptsOf, isOver, liveIn, shapeOf, slotsOf, waitingAgent } from './state.js'
 
 /** What must hold of every run (KERNEL §9), by number and name. */
 export const invariants = {
@@ -154,7 +154,7 @@ function checkBarrier(bad: Bad, state: State, barrier: Barrier): void {
   const owed = new Map<number, string>()
   for (const branch of liveIn(state, barrier)) {
     const branchId = branch.id
-    for (const slot of branch.slots) {
+    for (const slot of slotsOf(branch)) {
       if (owed.has(slot)) bad(1, `slot ${slot} of ${id} is owed by ${owed.get(slot)} and ${branchId}`)
       if (barrier.slots.get(slot) !== undefined) bad(1, `slot ${slot} of ${id} is owed by ${branchId} and has settled`)
       owed.set(slot, branchId)
@@ -174,7 +174,7 @@ function checkBarrier(bad: Bad, state: State, barrier: Barrier): void {
 function checkBranch(bad: Bad, state: State, branch: Branch): void {
   const { id, scope, standing } = branch
   const barrier = state.barriers.get(scope)
-  if (branch.slots.length === 0) bad(3, `${id} owes no slot`)
+  if (slotsOf(branch).length === 0) bad(3, `${id} owes no slot`)
   if (barrier === undefined) return bad(3, `${id} owes slots of ${scope}, which is not open`)
   const groups = barrier.groups.filter((group) => group?.has(id)).length
   switch (standing.status) {

@@ -38,7 +38,7 @@ function groupsThatFire(draft: Draft, id: string): Group[] {
 
 /** The branches of a group become one: the one with the lowest slot survives and answers for all. */
 function merge(draft: Draft, { barrier, node, branches }: Group): void {
-  const group = branches.map((id) => branchOf(draft.state, id)).sort((a, b) => (a.slots[0] ?? 0) - (b.slots[0] ?? 0))
+  const group = branches.map((id) => branchOf(draft.state, id)).sort((a, b) => a.slot - b.slot)
   const [survivor, ...others] = group
   if (survivor === undefined) return
   const merged = mergedAtRendezvous(draft, barrierOf(draft.state, barrier), group)

@@ -133,8 +133,9 @@ export interface Branch {
   readonly id: string
   readonly agent: string
   readonly scope: string
-  /** The slots of its scope that it owes, ascending. */
-  readonly slots: readonly number[]
+  /** The lowest slot of its scope that it owes, and all of them, ascending: null if it is the only one. */
+  readonly slot: number
+  readonly slots: readonly number[] | null
   readonly depth: number
   readonly turn: number
   readonly attempt: number
@@ -146,8 +147,8 @@ export interface Branch {
   readonly standing: Standing
   readonly state: BranchState | undefined
   readonly message: TurnMessage | StepMessage
-  /** What its agent was last asked: one request, or those that met at a rendezvous. */
-  readonly requests: readonly Asked[]
+  /** What its agent was last asked: one request, or those that met at a rendezvous. Null while that is just what `message` says. */
+  readonly requests: readonly Asked[] | null
   readonly carried: readonly Contribution[]
   /** What those of its agents remember that do; null while there is nothing. */
   readonly memory: BranchMemory | null
@@ -344,6 +345,19 @@ export function branchOf(state: State, id: string): Branch {
   const branch = state.branches.get(id)
   if (branch === undefined) throw new Error(`there is no live branch ${id}`)
   return branch
+}
+
+/** The slots of its scope that a branch owes, ascending. */
+export function slotsOf({ slot, slots }: Branch): readonly number[] {
+  return slots ?? [slot]
+}
+
+/** What the agent of a branch was last asked. */
+export function requestsOf({ requests, message }: Branch): readonly Asked[] {
+  if (requests !== null) return requests
+  if (message.kind !== 'request') return []
+  const { from, value } = message
+  return [value === undefined ? { from } : { from, value }]
 }
 
 /** A barrier that must be there. */

@@ -379,7 +379,7 @@ class Game {
 
   #place(id: string): unknown[] {
     const branch = branchOf(this.#state, id)
-    return [branch.agent, branch.scope === rootBarrier ? undefined : branch.slots[0]]
+    return [branch.agent, branch.scope === rootBarrier ? undefined : branch.slot]
   }
 
   #conclude(): Played {

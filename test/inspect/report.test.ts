@@ -12,7 +12,7 @@ import type { TurnMessage } from '../../src/kernel/message.js'
 import type { Code, TopologyShape } from '../../src/kernel/shape.js'
 import { defaultLimits } from '../../src/kernel/shape.js'
 import type { State } from '../../src/kernel/state.js'
-import { attemptsOf, branchOf, newState, waitingAgent } from '../../src/kernel/state.js'
+import { attemptsOf, branchOf, newState, requestsOf, waitingAgent } from '../../src/kernel/state.js'
 import { flows } from '../reference/examples.js'
 import type { RefAction, RefTopology } from '../reference/model.js'
 import { Random, sample } from '../reference/random.js'
@@ -750,7 +750,7 @@ function gameOf(seed: number): Game {
     ...(topology.state !== undefined && { state: topology.state }),
     act: (owed, state) => {
       const branch = branchOf(state, owed.branch)
-      const requests = branch.requests.map(({ from, value, state: of }) => ({ from, value, state: of }))
+      const requests = requestsOf(branch).map(({ from, value, state: of }) => ({ from, value, state: of }))
       return toDone(act({ ...owed, requests, waiting: waitingAgent(state, branch), state: branch.state } as Parameters<typeof act>[0]))
     },
     answer: (id, kind) => answer({ id, kind }),

@@ -24,7 +24,7 @@ import type { MessageKind } from '../../src/kernel/message.js'
 import type { Code, TopologyShape } from '../../src/kernel/shape.js'
 import { reserved } from '../../src/kernel/shape.js'
 import type { Attempt, OpenAsk, State, Timer } from '../../src/kernel/state.js'
-import { attemptsOf, branchOf, isOver, newState, shapeOf, waitingAgent } from '../../src/kernel/state.js'
+import { attemptsOf, branchOf, isOver, newState, requestsOf, shapeOf, waitingAgent } from '../../src/kernel/state.js'
 import type { Act, Made, TestTurn } from './acts.js'
 import { digest, dump, dumpTimeless, situationOf } from './dump.js'
 import type { Result } from './outcome.js'
@@ -261,8 +261,8 @@ function turnOf(state: State, { agent, branch: id, turn, attempt }: Attempt): Te
     turn,
     attempt,
     message: branch.message,
-    request: branch.requests[0]?.value,
-    requests: branch.requests,
+    request: requestsOf(branch)[0]?.value,
+    requests: requestsOf(branch),
     state: branch.state,
     waiting: waitingAgent(state, branch),
     targets: shapeOf(state).edges.flatMap((edge) => (edge.from === agent ? [edge.to] : [])),

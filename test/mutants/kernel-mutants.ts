@@ -55,7 +55,7 @@ export const topologyMutants: readonly Mutant[] = [
       },
       {
         file: 'kernel/rendezvous.js',
-        find: 'sort((a, b) => (a.slots[0] ?? 0) - (b.slots[0] ?? 0))',
+        find: 'sort((a, b) => a.slot - b.slot)',
         put: 'sort((a, b) => a.requests[0].seq - b.requests[0].seq)',
       },
     ],
@@ -182,7 +182,7 @@ export const topologyMutants: readonly Mutant[] = [
       {
         file: 'kernel/barrier.js',
         find: '    if (barrier.pending === 0 || early)\n',
-        put: "    if (early && delivered < need && barrier.pending > 0) {\n        const lowest = Math.min(...[...barrier.slots.entries()].flatMap(([at, slot]) => (slot.status === 'failed' ? [at] : [])));\n        for (const one of [...liveIn(draft.state, barrier)])\n            if ((one.slots[0] ?? 0) > lowest)\n                cancelBranch(draft, one.id);\n    }\n    else if (barrier.pending === 0 || early)\n",
+        put: "    if (early && delivered < need && barrier.pending > 0) {\n        const lowest = Math.min(...[...barrier.slots.entries()].flatMap(([at, slot]) => (slot.status === 'failed' ? [at] : [])));\n        for (const one of [...liveIn(draft.state, barrier)])\n            if (one.slot > lowest)\n                cancelBranch(draft, one.id);\n    }\n    else if (barrier.pending === 0 || early)\n",
       },
       {
         file: 'kernel/barrier.js',

@@ -14,7 +14,7 @@ import { loadState, saveState } from '../../src/kernel/snapshot.js'
 import type { Code, TopologyShape } from '../../src/kernel/shape.js'
 import { defaultLimits } from '../../src/kernel/shape.js'
 import type { State } from '../../src/kernel/state.js'
-import { attemptOf, attemptsOf, branchOf, newState, waitingAgent } from '../../src/kernel/state.js'
+import { attemptOf, attemptsOf, branchOf, newState, requestsOf, waitingAgent } from '../../src/kernel/state.js'
 import { dump } from '../kernel/dump.js'
 import type { Owed, RefAction, RefActivity, RefTopology } from './model.js'
 import { canonical, Reference } from './model.js'
@@ -203,8 +203,9 @@ class Kernel {
     return attemptsOf(this.state)
       .map(({ branch: id, agent, turn, attempt }) => {
         const branch = branchOf(this.state, id)
-        const { message, state, requests } = branch
-        return { branch: id, agent, turn, attempt, message, waiting: waitingAgent(this.state, branch), state, requests }
+        const { message, state } = branch
+        const waiting = waitingAgent(this.state, branch)
+        return { branch: id, agent, turn, attempt, message, waiting, state, requests: requestsOf(branch) }
       })
       .sort((a, b) => (a.branch < b.branch ? -1 : 1))
   }
