@@ -36,10 +36,17 @@ function play(shape, width) {
   if (state.status !== 'succeeded') throw new Error(`it ${state.status}`)
 }
 
-// Processor time, so that other work on the machine does not count.
-function cpuMs() {
+/** Time on the wall, and of the processor: all threads, the collector's too. */
+function now() {
   const { user, system } = process.cpuUsage()
-  return (user + system) / 1_000
+  return { wall: performance.now(), cpu: (user + system) / 1_000 }
+}
+
+function timed(work) {
+  const from = now()
+  work()
+  const to = now()
+  return { wall: to.wall - from.wall, cpu: to.cpu - from.cpu }
 }
 
 const shapes = { plain, meeting }
@@ -47,28 +54,30 @@ const [name, width] = process.argv.slice(2)
 
 if (name !== undefined) {
   // One cell, in a process of its own: first as it comes, then warm.
-  const from = cpuMs()
-  play(shapes[name], Number(width))
-  const cold = cpuMs() - from
+  const cold = timed(() => play(shapes[name], Number(width)))
   const plays = 10_000 / Number(width)
-  let warm = Number.POSITIVE_INFINITY
+  const warm = { wall: Number.POSITIVE_INFINITY, cpu: Number.POSITIVE_INFINITY }
   for (let round = 0; round < 12; round++) {
-    const start = cpuMs()
-    for (let index = 0; index < plays; index++) play(shapes[name], Number(width))
-    warm = Math.min(warm, (cpuMs() - start) / plays)
+    const { wall, cpu } = timed(() => {
+      for (let index = 0; index < plays; index++) play(shapes[name], Number(width))
+    })
+    warm.wall = Math.min(warm.wall, wall / plays)
+    warm.cpu = Math.min(warm.cpu, cpu / plays)
   }
   console.log(JSON.stringify({ cold, warm }))
 } else {
-  for (const name of Object.keys(shapes)) {
-    const cell = (width) =>
-      JSON.parse(execFileSync(process.execPath, [fileURLToPath(import.meta.url), name, String(width)], { encoding: 'utf8' }))
-    const small = cell(1_000)
-    const large = cell(10_000)
+  const cell = (shape, wide) =>
+    JSON.parse(execFileSync(process.execPath, [fileURLToPath(import.meta.url), shape, String(wide)], { encoding: 'utf8' }))
+  const line = (shape, what, small, large, aim) =>
     console.log(
-      `${name.padEnd(8)} a process's first fan-out  1,000: ${small.cold.toFixed(1)} ms   10,000: ${large.cold.toFixed(1)} ms   ratio ${(large.cold / small.cold).toFixed(1)}`,
+      `${shape.padEnd(8)} ${what.padEnd(38)} 1,000: ${small.toFixed(1)} ms   10,000: ${large.toFixed(1)} ms   ratio ${(large / small).toFixed(1)}${aim}   ${((large * 1_000) / 10_000).toFixed(1)} µs a branch`,
     )
-    console.log(
-      `${name.padEnd(8)} warm, again and again      1,000: ${small.warm.toFixed(1)} ms   10,000: ${large.warm.toFixed(1)} ms   ratio ${(large.warm / small.warm).toFixed(1)} (at most 12)   ${((large.warm * 1_000) / 10_000).toFixed(1)} µs a branch`,
-    )
+  for (const shape of Object.keys(shapes)) {
+    const small = cell(shape, 1_000)
+    const large = cell(shape, 10_000)
+    line(shape, "a process's first fan-out, on the wall", small.cold.wall, large.cold.wall, '')
+    line(shape, "a process's first fan-out, processor", small.cold.cpu, large.cold.cpu, '')
+    line(shape, 'warm, again and again, on the wall', small.warm.wall, large.warm.wall, ' (at most 12)')
+    line(shape, 'warm, again and again, processor', small.warm.cpu, large.warm.cpu, ' (at most 12)')
   }
 }
