@@ -370,7 +370,7 @@ function unsaid(error: unknown): Outcome {
 }
 
 function waitsChanged(before: State, state: State): boolean {
-  if (before.timers === state.timers && before.asks === state.asks && before.turns.size === state.turns.size) return false
+  if (before.timers === state.timers && before.asks === state.asks && before.running === state.running) return false
   return waitsOf(before).join() !== waitsOf(state).join()
 }
 
