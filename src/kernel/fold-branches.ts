@@ -8,8 +8,8 @@ import { inherited } from './memory.js'
 import type { TurnMessage } from './message.js'
 import { reachKey, reachOf } from './reach.js'
 import { contributions, joinData, reportedSlots } from './reported.js'
-import { SettledSlots } from './settled-slots.js'
-import type { Asked, Barrier, Branch, Contribution, Gate, SettledSlot } from './state.js'
+import { SlotMap } from './slot-map.js'
+import type { Asked, Barrier, Branch, Contribution, Gate, Group, SettledSlot } from './state.js'
 import { barrierOf, branchOf, clockAt, enclosingForks, liveAttempt, requestsOf, shapeOf, slotsOf } from './state.js'
 import { Trie } from './trie.js'
 
@@ -30,9 +30,9 @@ function count(state: Folding, barrier: ChangingBarrier, agent: string, by: 1 | 
   for (const index of state.reaches.get(barrier.reach)?.from[agent] ?? []) approaching[index] = (approaching[index] ?? 0) + by
 }
 
-function regroup(state: Folding, barrier: ChangingBarrier, node: string, change: (group: Trie<true>) => Trie<true>): void {
+function regroup(state: Folding, barrier: ChangingBarrier, node: string, change: (group: Group) => Group): void {
   const index = shapeOf(state).joins.indexOf(node)
-  const group = change(barrier.groups[index] ?? Trie.empty<true>())
+  const group = change(barrier.groups[index] ?? SlotMap.from([]))
   barrier.groups[index] = group.size === 0 ? null : group
 }
 
@@ -137,7 +137,7 @@ export function branchHeld(state: Folding, event: Of<'branch.held'>): void {
   const branch = changingBranch(state, event.branch)
   const barrier = changingBarrier(state, branch.scope)
   count(state, barrier, branch.agent, -1)
-  regroup(state, barrier, event.node, (group) => group.set(branch.id, true, state.edit))
+  regroup(state, barrier, event.node, (group) => group.set(branch.slot, branch.id))
   branch.requests = [askedBy(branch)]
   branch.agent = event.node
   branch.standing = { status: 'held', node: event.node }
@@ -146,22 +146,32 @@ export function branchHeld(state: Folding, event: Of<'branch.held'>): void {
 export function rendezvousFired(state: Folding, event: Of<'rendezvous.fired'>): void {
   const barrier = changingBarrier(state, event.barrier)
   const survivor = changingBranch(state, event.branch)
-  const others = event.merged.map((id) => branchOf(state, id))
-  for (const other of others) state.branches = state.branches.delete(other.id, state.edit)
-  regroup(state, barrier, event.node, () => Trie.empty<true>())
+  regroup(state, barrier, event.node, () => SlotMap.from([]))
   count(state, barrier, event.node, 1)
-  const lines = [survivor.id, ...event.merged]
-  joinLines(state, survivor.id, lines, `${event.node}@${survivor.id}/${survivor.turn}`)
-  if (others.length > 0) {
-    const all = [survivor, ...others]
-    survivor.slots = all.flatMap(slotsOf).sort((a, b) => a - b)
-    survivor.slot = survivor.slots[0] ?? survivor.slot
-    survivor.carried = all.flatMap((branch) => branch.carried)
-    survivor.requests = all.flatMap(requestsOf)
-  }
+  joinLines(state, survivor.id, [survivor.id, ...event.merged], `${event.node}@${survivor.id}/${survivor.turn}`)
+  if (event.merged.length > 0) takeIn(state, survivor, event.merged)
   survivor.state = event.state ?? survivor.state
   const requests = requestsOf(survivor)
   nextTurn(state, survivor, requests.length === 1 && requests[0] !== undefined ? requestMessage(requests[0]) : mergedMessage(requests))
+}
+
+/** What others owe, carry and were asked is the survivor's from here on. */
+function takeIn(state: Folding, survivor: ChangingBranch, others: readonly string[]): void {
+  const slots = [...slotsOf(survivor)]
+  const carried = [...survivor.carried]
+  const requests = [...requestsOf(survivor)]
+  for (const id of others) {
+    const other = branchOf(state, id)
+    if (other.slots === null) slots.push(other.slot)
+    else slots.push(...other.slots)
+    if (other.carried.length > 0) carried.push(...other.carried)
+    requests.push(...requestsOf(other))
+    state.branches = state.branches.delete(id, state.edit)
+  }
+  survivor.slots = slots.sort((a, b) => a - b)
+  survivor.slot = slots[0] ?? survivor.slot
+  survivor.carried = carried
+  survivor.requests = requests
 }
 
 export function branchSettled(state: Folding, event: Of<'branch.settled'>): void {
@@ -182,7 +192,7 @@ function settleSlots(state: Folding, branch: Branch, slotOf: (first: boolean) =>
 function remove(state: Folding, branch: Branch, live: 'ended' | 'aborted'): void {
   const { id, standing } = branch
   const barrier = changingBarrier(state, branch.scope)
-  if (standing.status === 'held') regroup(state, barrier, standing.node, (group) => group.delete(id, state.edit))
+  if (standing.status === 'held') regroup(state, barrier, standing.node, (group) => group.delete(branch.slot, state.edit))
   else count(state, barrier, branch.agent, -1)
   dequeue(state, branch)
   if (branch.startSeq !== 0) state.running--
@@ -276,7 +286,7 @@ export function barrierOpened(state: Folding, event: Of<'barrier.opened'>): void
     waitingAgent: waiting === null || branch === null ? null : branch.agent,
     join: event.join,
     calls: callsOf(state, branch, event),
-    slots: SettledSlots.from([]),
+    slots: SlotMap.from([]),
     pending: event.width,
     arrived: 0,
     failed: 0,

@@ -1,7 +1,6 @@
 import type { Event, EventBody } from './event.js'
-import type { Barrier, Branch, State } from './state.js'
+import type { Barrier, Branch, Group, State } from './state.js'
 import { barrierOf, branchOf } from './state.js'
-import type { Trie } from './trie.js'
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
@@ -110,7 +109,7 @@ function copyBarrier(barrier: Barrier): ChangingBarrier {
 export type ChangingBranch = Mutable<Branch>
 export type ChangingBarrier = Omit<Mutable<Barrier>, 'approaching' | 'groups'> & {
   approaching: number[]
-  groups: (Trie<true> | null)[]
+  groups: (Group | null)[]
 }
 
 /** A live branch, to be changed. */

@@ -176,7 +176,7 @@ function checkBranch(bad: Bad, state: State, branch: Branch): void {
   const barrier = state.barriers.get(scope)
   if (slotsOf(branch).length === 0) bad(3, `${id} owes no slot`)
   if (barrier === undefined) return bad(3, `${id} owes slots of ${scope}, which is not open`)
-  const groups = barrier.groups.filter((group) => group?.has(id)).length
+  const groups = barrier.groups.filter((group) => group?.get(branch.slot) === id).length
   switch (standing.status) {
     case 'ready':
       if (groups !== 0) bad(6, `${id} is ready and in a group`)

@@ -1,6 +1,7 @@
 import { reachKey, reachOf } from './reach.js'
 import type { Shape } from './shape.js'
-import type { Barrier, State } from './state.js'
+import { SlotMap } from './slot-map.js'
+import type { Barrier, Group, State } from './state.js'
 import { enclosingForks, liveIn, shapeOf } from './state.js'
 import { Trie } from './trie.js'
 
@@ -48,10 +49,10 @@ export function recounted(before: State): State {
     const reach = reaches.get(key) ?? reachOf(nodes, edges, joins, waiting)
     reaches = reaches.set(key, reach)
     const approaching = joins.map(() => 0)
-    const groups: (Trie<true> | null)[] = joins.map(() => null)
+    const groups: (Group | null)[] = joins.map(() => null)
     for (const branch of liveIn(before, barrier)) {
       const held = branch.standing.status === 'held' ? joins.indexOf(branch.standing.node) : -1
-      if (held >= 0) groups[held] = (groups[held] ?? Trie.empty<true>()).set(branch.id, true)
+      if (held >= 0) groups[held] = (groups[held] ?? SlotMap.from([])).set(branch.slot, branch.id)
       else for (const index of reach.from[branch.agent] ?? []) approaching[index] = (approaching[index] ?? 0) + 1
     }
     const counted: Barrier = { ...barrier, reach: joins.length === 0 ? '' : key, approaching, groups }

@@ -32,7 +32,7 @@ function groupsThatFire(draft: Draft, id: string): Group[] {
     const group = barrier.groups[index]
     if (group === null || group === undefined || (barrier.approaching[index] ?? 0) > 0) return []
     if ((upstream[index] ?? []).some((other) => barrier.groups[other] !== null)) return []
-    return [{ barrier: id, node, branches: [...group.keys()] }]
+    return [{ barrier: id, node, branches: group.entries().map(([, id]) => id) }]
   })
 }
 

@@ -1,7 +1,7 @@
 import type { JoinData } from './join.js'
 import { recounted } from './recount.js'
 import { valuesOf } from './reported.js'
-import { SettledSlots } from './settled-slots.js'
+import { SlotMap } from './slot-map.js'
 import type { Barrier, Branch, SettledSlot, State } from './state.js'
 import { newState } from './state.js'
 import { Trie } from './trie.js'
@@ -96,7 +96,7 @@ function loadBarrier({ slots, ...barrier }: SavedBarrier): Barrier {
   return {
     ...barrier,
     base: barrier.base,
-    slots: SettledSlots.from(slots),
+    slots: SlotMap.from(slots),
     reach: '',
     approaching: [],
     groups: [],

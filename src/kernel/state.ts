@@ -6,7 +6,7 @@ import type { BranchMemory } from './memory.js'
 import type { StepMessage, TurnMessage } from './message.js'
 import type { Reach } from './reach.js'
 import type { Shape } from './shape.js'
-import type { SettledSlots } from './settled-slots.js'
+import type { SlotMap } from './slot-map.js'
 import { type Edit, Trie } from './trie.js'
 import { TurnQueue } from './turn-queue.js'
 import type { AbortedWork, Undo } from './undo-state.js'
@@ -183,7 +183,7 @@ export interface Barrier {
   readonly join: JoinSpec
   readonly calls: readonly { readonly to: string; readonly request?: unknown }[]
   /** Those that have settled. */
-  readonly slots: SettledSlots
+  readonly slots: SlotMap<SettledSlot>
   readonly pending: number
   readonly arrived: number
   readonly failed: number
@@ -200,10 +200,13 @@ export interface Barrier {
   readonly reach: string
   /** Per rendezvous: how many live branches that are not held reach it, and who is held there. */
   readonly approaching: readonly number[]
-  readonly groups: readonly (Trie<true> | null)[]
+  readonly groups: readonly (Group | null)[]
   /** Set when it has fired and a person is asked whether to go on with what there is. */
   readonly fired: Firing | null
 }
+
+/** Those that are held at one rendezvous of a scope, by their lowest slots. */
+export type Group = SlotMap<string>
 
 /** How a barrier fired: `deciding` null means that every slot counts. */
 export interface Firing {

@@ -1,5 +1,5 @@
 import type { State } from '../../src/kernel/state.js'
-import { SettledSlots } from '../../src/kernel/settled-slots.js'
+import { SlotMap } from '../../src/kernel/slot-map.js'
 import { Trie } from '../../src/kernel/trie.js'
 import { TurnQueue } from '../../src/kernel/turn-queue.js'
 
@@ -26,7 +26,7 @@ export class Writer {
 
   #writeObject(value: object): string {
     if (value instanceof TurnQueue) return `queue${value.tail}${this.#content(value)}`
-    if (value instanceof Trie || value instanceof SettledSlots) return `trie${this.#content(value)}`
+    if (value instanceof Trie || value instanceof SlotMap) return `trie${this.#content(value)}`
     if (Array.isArray(value)) return `[${value.map((item) => this.write(item)).join()}]`
     return this.#fields(Object.entries(value))
   }

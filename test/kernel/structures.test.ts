@@ -5,7 +5,7 @@ import { byId, compareIds } from '../../src/kernel/ids.js'
 import { sameJson, toJson } from '../../src/kernel/json.js'
 import { outstanding, owedSince } from '../../src/kernel/outstanding.js'
 import { reachOf } from '../../src/kernel/reach.js'
-import { SettledSlots } from '../../src/kernel/settled-slots.js'
+import { SlotMap } from '../../src/kernel/slot-map.js'
 import type { SettledSlot, State } from '../../src/kernel/state.js'
 import { Trie } from '../../src/kernel/trie.js'
 import { TurnQueue } from '../../src/kernel/turn-queue.js'
@@ -472,21 +472,27 @@ function versions<T, M>(first: readonly [T, M], steps: readonly number[], next: 
   return all
 }
 
-describe('the slots that have settled', () => {
+describe('what stands at slots', () => {
   const slotOf = (step: number): SettledSlot => ({ status: 'cancelled', branch: `r.${step}`, first: true })
 
-  test('property: are what a map of them is, in every version', () => {
+  test('property: is what a map of it is, in every version', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(10_000), { maxLength: 60 }), (steps) => {
-        const first = [SettledSlots.from([]), new Map<number, SettledSlot>()] as const
-        const all = versions<SettledSlots, Map<number, SettledSlot>>(first, steps, (slots, map, step) => {
+        const first = [SlotMap.from<SettledSlot>([]), new Map<number, SettledSlot>()] as const
+        const all = versions<SlotMap<SettledSlot>, Map<number, SettledSlot>>(first, steps, (slots, map, step) => {
           const slot = slotOf(step)
+          const edit = step % 3 === 0 ? step : null
+          const left = new Map(map)
+          // Some leave, two under one edit.
+          if (step % 4 === 0 && left.delete(step % 12) && left.delete((step + 1) % 12))
+            return [slots.delete(step % 12, edit).delete((step + 1) % 12, edit), left]
           return [slots.set(step % 12, slot), new Map(map).set(step % 12, slot)]
         })
         for (const [slots, map] of all) {
+          expect(slots.size).toBe(map.size)
           expect(slots.entries()).toEqual([...map].sort(([a], [b]) => a - b))
           for (let index = 0; index < 12; index++) expect(slots.get(index)).toBe(map.get(index))
-          expect(SettledSlots.from(slots.entries()).entries()).toEqual(slots.entries())
+          expect(SlotMap.from(slots.entries()).entries()).toEqual(slots.entries())
         }
       }),
     )
