@@ -25,7 +25,11 @@ export function consequences(draft: Draft): void {
 /** A branch that waits for an undo goes on as soon as there is nothing to wait for, before any rendezvous is looked at. */
 function settleBarriers(draft: Draft): void {
   do evaluateTouched(draft)
-  while (draft.state.undo.plans.size > 0 && undoProgress(draft, (barrier, onward) => goOnAfterUndo(draft, barrier, onward)))
+  while (draft.state.undo.plans.size > 0 && goOnUndoing(draft))
+}
+
+function goOnUndoing(draft: Draft): boolean {
+  return undoProgress(draft, (barrier, onward) => goOnAfterUndo(draft, barrier, onward))
 }
 
 /** The innermost first, so that what comes of an inner barrier has reached the outer one when it is looked at. */

@@ -67,6 +67,11 @@ function changed(draft: Draft, scope: string): void {
 
 function touch(draft: Draft, body: EventBody): void {
   switch (body.type) {
+    // These come by the thousand, and touch nothing.
+    case 'activity.completed':
+    case 'turn.started':
+    case 'turn.completed':
+      return
     case 'barrier.opened':
     case 'barrier.arrived':
       draft.slots = added(draft.slots, body.barrier)

@@ -51,6 +51,19 @@ export function fold(state: Folding, event: Event): void {
   state.seq = event.seq
   state.at = event.at
   switch (event.type) {
+    // First those that come by the thousand.
+    case 'activity.completed':
+      return event.late ? activityLate(state, event) : activitySettled(state, event)
+    case 'turn.started':
+      return turnStarted(state, event)
+    case 'turn.completed':
+      return turnCompleted(state, event)
+    case 'branch.opened':
+      return branchOpened(state, event)
+    case 'barrier.arrived':
+      return barrierArrived(state, event)
+    case 'branch.settled':
+      return branchSettled(state, event)
     case 'run.started':
       return runStarted(state, event)
     case 'run.claimed':
@@ -86,8 +99,6 @@ export function fold(state: Folding, event: Event): void {
       return end(state, { status: 'cancelled', reason: event.reason ?? null })
     case 'barrier.opened':
       return barrierOpened(state, event)
-    case 'barrier.arrived':
-      return barrierArrived(state, event)
     case 'barrier.fired':
       return barrierFired(state, event)
     case 'barrier.released':
@@ -96,16 +107,12 @@ export function fold(state: Folding, event: Event): void {
       return barrierUndoing(state, event)
     case 'barrier.closed':
       return dropBarrier(state, event.barrier)
-    case 'branch.opened':
-      return branchOpened(state, event)
     case 'branch.moved':
       return branchMoved(state, event)
     case 'branch.notified':
       return branchNotified(state, event)
     case 'branch.held':
       return branchHeld(state, event)
-    case 'branch.settled':
-      return branchSettled(state, event)
     case 'rendezvous.fired':
       return rendezvousFired(state, event)
     case 'gate.opened':
@@ -114,10 +121,6 @@ export function fold(state: Folding, event: Event): void {
       return stepCompleted(state, event)
     case 'step.skipped':
       return stepSkipped(state, event)
-    case 'turn.started':
-      return turnStarted(state, event)
-    case 'turn.completed':
-      return turnCompleted(state, event)
     case 'turn.rejected':
       return turnRejected(state, event)
     case 'turn.failed':
@@ -126,8 +129,6 @@ export function fold(state: Folding, event: Event): void {
       return turnAborted(state, event)
     case 'activity.started':
       return activityStarted(state, event)
-    case 'activity.completed':
-      return event.late ? activityLate(state, event) : activitySettled(state, event)
     case 'activity.failed':
       return activitySettled(state, event)
     case 'sleep.started':

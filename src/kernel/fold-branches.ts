@@ -63,7 +63,7 @@ function valueOf(action: Action): unknown {
   }
 }
 
-function requestMessage({ from, value }: Asked): TurnMessage {
+function requestMessage(from: string, value: unknown): TurnMessage {
   return value === undefined ? { kind: 'request', from } : { kind: 'request', from, value }
 }
 
@@ -79,7 +79,8 @@ function mergedMessage(all: readonly Asked[]): TurnMessage {
 export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
   const barrier = barrierOf(state, event.barrier)
   const parent = event.parent === null ? null : branchOf(state, event.parent)
-  const first = asked(parent === null ? 'Start' : parent.agent, barrier.calls[event.slot]?.request, barrier.base)
+  const from = parent === null ? 'Start' : parent.agent
+  const request = barrier.calls[event.slot]?.request
   const branch: ChangingBranch = {
     id: event.branch,
     agent: event.to,
@@ -96,8 +97,8 @@ export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
     failures: 0,
     standing: gated,
     state: barrier.base,
-    message: requestMessage(first),
-    requests: first.state === undefined ? null : [first],
+    message: requestMessage(from, request),
+    requests: barrier.base === undefined ? null : [asked(from, request, barrier.base)],
     carried: none,
     memory: parent === null ? null : inherited(parent.memory),
     action: null,
@@ -123,7 +124,7 @@ export function branchMoved(state: Folding, event: Of<'branch.moved'>): void {
   }
   branch.agent = event.to
   branch.requests = [asking]
-  nextTurn(state, branch, requestMessage(asking))
+  nextTurn(state, branch, requestMessage(asking.from, asking.value))
 }
 
 export function branchNotified(state: Folding, event: Of<'branch.notified'>): void {
@@ -152,7 +153,8 @@ export function rendezvousFired(state: Folding, event: Of<'rendezvous.fired'>): 
   if (event.merged.length > 0) takeIn(state, survivor, event.merged)
   survivor.state = event.state ?? survivor.state
   const requests = requestsOf(survivor)
-  nextTurn(state, survivor, requests.length === 1 && requests[0] !== undefined ? requestMessage(requests[0]) : mergedMessage(requests))
+  const only = requests.length === 1 ? requests[0] : undefined
+  nextTurn(state, survivor, only === undefined ? mergedMessage(requests) : requestMessage(only.from, only.value))
 }
 
 /** What others owe, carry and were asked is the survivor's from here on. */
