@@ -64,8 +64,11 @@ export class Bodies {
   readonly #port: BodiesPort
   readonly #gate: Gate
   readonly #toolboxes = new Toolboxes()
-  /** What bodies wait for: to begin, or to be given a result. */
-  #tasks: (Body | (() => void))[] = []
+  /** Those that begin in the next macrotask. */
+  #beginning: Body[] = []
+  /** What gives bodies their results. */
+  #giving: (() => void)[] = []
+  #holds = false
 
   constructor(port: BodiesPort) {
     this.#port = port
@@ -145,7 +148,7 @@ export class Bodies {
         return agent === null || agents.admission(agent.name, 'fail', () => turnId(entry, attempt)) === 'go'
       },
       resources: () => this.#resources(entry),
-      later: (task) => (seam === undefined ? this.#next(task) : seam.later(task)),
+      later: (task) => (seam === undefined ? this.#give(task) : seam.later(task)),
       known: (speaker) => seam?.activity?.(entry.id, speaker) ?? null,
       lend: (attempt, name, value) => {
         const { branch, agent, turn } = attempt
@@ -246,8 +249,13 @@ export class Bodies {
   #entered(body: Body): void {
     body.stage = 'entered'
     const { seam } = this.#port.engine.options
-    if (seam === undefined) this.#next(body)
-    else seam.hold(body.held(), () => go(body))
+    if (seam !== undefined) return seam.hold(body.held(), () => go(body))
+    if (this.#beginning.push(body) > 1) return
+    setImmediate(() => {
+      const bodies = this.#beginning
+      this.#beginning = []
+      for (const each of bodies) go(each)
+    })
   }
 
   #takeBack(body: Body): void {
@@ -261,16 +269,32 @@ export class Bodies {
     if (body.lane !== noLane) this.#gate.leave(body)
   }
 
-  /** Does something in the next macrotask, with all else that bodies wait for then. */
-  #next(task: Body | (() => void)): void {
-    if (this.#tasks.push(task) > 1) return
-    setImmediate(() => {
-      const tasks = this.#tasks
-      this.#tasks = []
-      for (const next of tasks)
-        if (typeof next === 'function') next()
-        else go(next)
-    })
+  /** Gives a body a result: at the end of the macrotask in which it was committed, or in the next one. */
+  #give(task: () => void): void {
+    if (this.#giving.push(task) === 1 && !this.#holds) setImmediate(() => this.#giveAll())
+  }
+
+  /** A body is given one result at most, because what it then asks for has its turn later. */
+  #giveAll(): void {
+    const tasks = this.#giving
+    this.#giving = []
+    for (const task of tasks) task()
+  }
+
+  /** Tells of a commit; who waits for its results has them after all else that follows from it, in the same macrotask. */
+  hold(conclude: () => void): void {
+    const before = this.#giving
+    this.#giving = []
+    this.#holds = true
+    try {
+      conclude()
+    } finally {
+      this.#holds = false
+      const tasks = this.#giving
+      // What waits for the next macrotask already goes on waiting.
+      this.#giving = before
+      for (const task of tasks) task()
+    }
   }
 
   /** Another worker owns the run: nothing of it is said here any more. */

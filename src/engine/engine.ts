@@ -60,6 +60,9 @@ function isBehind(entry: RunEntry): boolean {
   return entry.stale || (entry.owner === null && entry.state !== newState)
 }
 
+/** Whether somebody waits for what comes of it: that must be right as of now. */
+const isAsked = ({ queue }: RunEntry): boolean => queue.some(({ owned }) => !owned)
+
 /**
  * Drives the kernel over a store: what is decided is committed by the loop, and then performed here, by the run's owner alone.
  *
@@ -109,6 +112,7 @@ export class Engine {
       later: laterOf(options.seam),
       refresh: (entries) => this.#refresh(entries),
       advance: (entry, events, state) => this.#advance(entry, events, state),
+      concluding: (conclude) => this.#bodies.hold(conclude),
       lost: (entry) => this.#lost(entry),
       mayRelease: (entry) => this.#closed || this.#isIdle(entry),
       isAsleep: (entry) => !this.#closed && this.#isAsleep(entry),
@@ -411,12 +415,12 @@ export class Engine {
     return entry.owner !== null
   }
 
-  /** Asked once a tick: between two ticks nothing is started that the answer could change. */
+  /** Asked once for all that goes on at the same time: in between, nothing happens that could change the answer. */
   #askMoved(): void {
     if (this.#asked) return
     if (this.options.seam === undefined) {
       this.#asked = true
-      setImmediate(this.#askAgain)
+      queueMicrotask(this.#askAgain)
     }
     this.#onMoved()
   }
@@ -463,9 +467,12 @@ export class Engine {
     this.listeners.wakeAll()
   }
 
-  /** Before anything is decided: what others did is read. */
+  /**
+   * Before anything is decided, what others did is read. If only the owner speaks nobody is asked: others can but pause, cancel or
+   * answer, so that what is refused stays refused, and what is not is refused by the store.
+   */
   #refresh(entries: readonly RunEntry[]): Promise<void> | null {
-    this.#askMoved()
+    if (entries.some(isAsked)) this.#askMoved()
     return this.#looking === null && !entries.some(isBehind) ? null : this.#readAll(entries)
   }
 
@@ -580,7 +587,9 @@ export class Engine {
   /** The state of a run as it is now. */
   async current(runId: string): Promise<RunEntry | null> {
     const entry = await this.entry(runId)
-    if (entry !== null && !isOver(entry.state) && entry.queue.length === 0) await this.#refresh([entry])
+    if (entry === null || isOver(entry.state) || entry.queue.length > 0) return entry
+    this.#askMoved()
+    await this.#refresh([entry])
     return entry
   }
 

@@ -27,6 +27,8 @@ export interface LoopPort {
   refresh(entries: readonly RunEntry[]): Promise<void> | null
   /** Something of a run is durable. */
   advance(entry: RunEntry, events: readonly Event[], state: State): void
+  /** Around all that is told of one commit. */
+  concluding(conclude: () => void): void
   /** Somebody else owns the run now. */
   lost(entry: RunEntry): void
   /** Whether a run may be let go, as it is now. */
@@ -157,7 +159,7 @@ export class Loop {
     }
     settle(
       () => (items.length === 0 ? [] : this.#port.store.commit(items)),
-      (verdicts) => this.#concludeAll(plans, verdicts),
+      (verdicts) => this.#port.concluding(() => this.#concludeAll(plans, verdicts)),
       (error) => {
         for (const plan of plans) plan.entry.queue.unshift(...plan.taken)
         this.#hold(entries, error)

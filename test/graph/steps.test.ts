@@ -103,14 +103,16 @@ describe('a step', () => {
       .step('a', { run: () => mine })
       .step('b', {
         after: ['a'],
-        each: () => [{ deep: { x: 1 } }],
+        each: () => {
+          mine.list.push(3)
+          return [{ deep: { x: 1 } }]
+        },
         run: ({ steps, item, input }) =>
           [steps, steps.a, steps.a.list, item, item.deep, input as object].map((value) => Object.isFrozen(value)),
       })
       .step('c', { after: ['a', 'b'], run: ({ steps }) => steps.a.list })
       .output()
     const run = await tutti.start(definition, { input: { some: ['thing'] } })
-    mine.list.push(3)
     const { b, c } = await run.output()
     expect(b).toEqual([[true, true, true, true, true, true]])
     expect(c).toEqual([1, 2])
