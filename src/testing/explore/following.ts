@@ -26,11 +26,11 @@ const firstCome = Object.freeze({ take: 0 })
 /** Goes by a list of what happened: of what can be let go, what stands first in it; then first-come. */
 export function inOrder(ids: readonly string[]): Chooser {
   const place = new Map(ids.map((id, index) => [id, index]))
-  return ({ count, option }) => {
+  return (point) => {
     let take = 0
     let least = Number.POSITIVE_INFINITY
-    for (let which = 0; which < count; which++) {
-      const at = place.get(idOf(option(which))) ?? Number.POSITIVE_INFINITY
+    for (let which = 0; which < point.count; which++) {
+      const at = place.get(idOf(point.option(which))) ?? Number.POSITIVE_INFINITY
       if (at < least) {
         least = at
         take = which

@@ -8,7 +8,7 @@ export interface Point {
   readonly step: number
   /** How many options there are; option 0 is what first-come order would do. */
   readonly count: number
-  readonly option: (which: number) => Option
+  option(which: number): Option
   /** Where the run stands. */
   readonly situation: Situation
 }
@@ -155,26 +155,36 @@ export class Scheduler {
       this.end = 'endless'
       return 'done'
     }
-    const move = this.#choose(this.#point(clock))
+    const point = this.#point(clock)
+    const move = this.#choose(point)
     if (move === null) {
       this.end = 'given-up'
       return 'done'
     }
-    this.#carryOut(move, clock)
+    this.#carryOut(move, point, clock)
     return 'again'
   }
 
-  #carryOut(move: Move, clock: Happening | null): void {
+  #carryOut(move: Move, before: Point, clock: Happening | null): void {
     const at = this.#step
-    for (const which of move.hold ?? []) if (this.#hold(which)) this.deviations.push({ at, kind: 'hold', which })
-    const { count } = this.#point(clock)
-    const which = move.take % count
+    let point = before
+    if (move.hold !== undefined) {
+      for (const which of move.hold) if (this.#hold(which)) this.deviations.push({ at, kind: 'hold', which })
+      point = this.#point(clock)
+    }
+    const which = move.take % point.count
     if (which !== 0) this.deviations.push({ at, kind: 'take', which })
     if (move.fault !== undefined) this.deviations.push({ at, kind: 'fault', which: move.fault })
-    const option = this.#optionAt(which, clock)
+    const option = point.option(which)
     this.#step++
-    this.drop((happening) => option.includes(happening))
+    for (const happening of option) this.#remove(happening)
     this.#port.release(option, move.fault ?? null)
+  }
+
+  #remove(happening: Happening): void {
+    const at = this.#ready.indexOf(happening)
+    if (at >= 0) this.#ready.splice(at, 1)
+    else if (this.#late.length > 0) this.#late = this.#late.filter((other) => other !== happening)
   }
 
   #hold(which: number): boolean {
@@ -186,41 +196,63 @@ export class Scheduler {
   }
 
   #point(clock: Happening | null): Point {
-    const waiting = this.#ready.length + this.#late.length
-    const timed = clock !== null && (this.#timeouts || waiting === 0) ? 1 : 0
-    const bursts = this.#burst() === null ? 0 : 1
-    const port = this.#port
-    return {
-      step: this.#step,
-      count: bursts + waiting + timed,
-      option: (which) => this.#optionAt(which, clock),
-      get situation() {
-        return port.situation()
-      },
-    }
+    const timed = clock !== null && (this.#timeouts || this.#ready.length + this.#late.length === 0)
+    return new Waiting(this.#step, this.#ready, this.#late, timed ? clock : null, this.#port)
+  }
+}
+
+/**
+ * What waits when a schedule has to be decided. A burst comes first where first-come order begins with it, else after all single
+ * happenings; the clock is last.
+ *
+ * A class, because where the run stands is told only if it is asked for: an object with a getter of its own keeps what that refers to, a
+ * whole schedule here, until all of the memory is collected.
+ */
+class Waiting implements Point {
+  readonly step: number
+  readonly count: number
+  readonly #ready: readonly Happening[]
+  readonly #late: readonly Happening[]
+  readonly #clock: Happening | null
+  readonly #port: Scheduled
+  readonly #burst: Option | null
+  readonly #leads: boolean
+
+  constructor(step: number, ready: readonly Happening[], late: readonly Happening[], clock: Happening | null, port: Scheduled) {
+    const burst = burstOf(ready)
+    this.step = step
+    this.count = (burst === null ? 0 : 1) + ready.length + late.length + (clock === null ? 0 : 1)
+    this.#ready = ready
+    this.#late = late
+    this.#clock = clock
+    this.#port = port
+    this.#burst = burst
+    this.#leads = burst !== null && burst[0] === ready[0]
   }
 
-  /** Several turns that one commit has started, the earliest such. */
-  #burst(): Option | null {
-    if (this.#ready.length < 2) return null
-    for (const first of this.#ready) {
-      if (first.kind !== 'start') continue
-      const same = this.#ready.filter(({ kind, born }) => kind === 'start' && born === first.born)
-      if (same.length > 1) return same
-    }
-    return null
+  get situation(): Situation {
+    return this.#port.situation()
   }
 
-  /** A burst comes first where first-come order begins with it, else after all single happenings; the clock is last. */
-  #optionAt(which: number, clock: Happening | null): Option {
-    const burst = this.#burst()
-    const leads = burst !== null && burst[0] === this.#ready[0]
-    if (leads && which === 0) return burst
-    const at = leads ? which - 1 : which
+  option(which: number): Option {
+    const burst = this.#burst
+    if (burst !== null && this.#leads && which === 0) return burst
+    const at = this.#leads ? which - 1 : which
     const found = this.#ready[at] ?? this.#late[at - this.#ready.length]
     if (found !== undefined) return [found]
-    if (burst !== null && !leads && at === this.#ready.length + this.#late.length) return burst
-    if (clock === null) throw new Error(`there is no option ${which}`)
-    return [clock]
+    if (burst !== null && !this.#leads && at === this.#ready.length + this.#late.length) return burst
+    if (this.#clock === null) throw new Error(`there is no option ${which}`)
+    return [this.#clock]
   }
+}
+
+/** Several turns that one commit has started, the earliest such. What waits is in the order in which it came. */
+function burstOf(ready: readonly Happening[]): Option | null {
+  if (ready.length < 2) return null
+  for (const first of ready) {
+    if (first.kind !== 'start') continue
+    const same = ready.filter(({ kind, born }) => kind === 'start' && born === first.born)
+    if (same.length > 1) return same
+  }
+  return null
 }

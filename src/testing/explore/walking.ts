@@ -72,18 +72,18 @@ function prioritised(random: Random, depth: number, steps: number): PriorityWalk
     lanes.set(lane, made)
     return made
   }
-  const choose = ({ step, count, option }: Point): Move => {
+  const choose = (point: Point): Move => {
     let take = 0
     let best: Happening | null = null
-    for (let which = 0; which < count; which++) {
-      const [only, more] = option(which)
+    for (let which = 0; which < point.count; which++) {
+      const [only, more] = point.option(which)
       if (only === undefined || more !== undefined) continue
       if (best === null || priorityOf(only) > priorityOf(best)) {
         best = only
         take = which
       }
     }
-    const change = changes.get(step)
+    const change = changes.get(point.step)
     if (change !== undefined && best !== null) lanes.set(best.lane, change)
     return { take }
   }
