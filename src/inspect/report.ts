@@ -20,6 +20,30 @@ export function reportOf(events: Iterable<Event>, extra: { readonly refusals?: R
   const run = factsOf(journal)
   const { started, ended } = run
   return {
+    ...unmeasured(run, journal),
+    measured: {
+      startedAt: started.at,
+      ...(ended !== null && { endedAt: ended.at }),
+      durations: durationsOf(run),
+      attempts: run.attempts,
+      cancelled: run.cancelled,
+      refusals: extra.refusals ?? {},
+      ...usageReport(journal),
+    },
+  }
+}
+
+/** What is the same in every order. */
+type Unmeasured = Omit<Report, 'measured'>
+
+/** The report without what was measured, for whoever compares orders: that is asked for many times, of many short journals. */
+export function unmeasuredReport(journal: readonly Event[]): Unmeasured {
+  return unmeasured(factsOf(journal), journal)
+}
+
+function unmeasured(run: RunFacts, journal: readonly Event[]): Unmeasured {
+  const { started, ended } = run
+  return {
     runId: started.runId,
     definition: started.definition,
     version: run.version,
@@ -29,16 +53,13 @@ export function reportOf(events: Iterable<Event>, extra: { readonly refusals?: R
     ...(ended !== null && { rollback: ended.rollback ?? 'none' }),
     notUndone: ended?.notUndone ?? [],
     ...withUndo(run, run.closing ? nothing : started.shape.kind === 'graph' ? graphLists(journal) : listsOf(run)),
-    measured: {
-      startedAt: started.at,
-      ...(ended !== null && { endedAt: ended.at }),
-      durations: run.durations,
-      attempts: run.attempts,
-      cancelled: run.cancelled,
-      refusals: extra.refusals ?? {},
-      ...usageReport(journal),
-    },
   }
+}
+
+function durationsOf({ timed }: RunFacts): Record<string, number> {
+  const durations: Record<string, number> = {}
+  for (const { branch, number, ms } of timed) durations[`${branch}/${number}`] = ms ?? 0
+  return durations
 }
 
 type Lists = Pick<Report, 'agents' | 'interactions' | 'branches' | 'steps' | 'detached' | 'choices'>
@@ -116,7 +137,8 @@ interface RunFacts {
   /** By the barrier that each belongs to. */
   readonly plans: Map<string, PlanFacts>
   cancelled: number
-  readonly durations: Record<string, number>
+  /** The turns of which it is known how long they took. */
+  readonly timed: TurnFacts[]
   readonly attempts: Record<string, number>
 }
 
@@ -160,6 +182,7 @@ interface BranchFacts {
 
 /** A turn, however many attempts it took. */
 interface TurnFacts {
+  readonly branch: string
   readonly number: number
   readonly agent: string
   readonly at: number
@@ -168,6 +191,8 @@ interface TurnFacts {
   fork: BarrierFacts | null
   /** Of what ends without its branch: a notification has arrived, an ask was answered or has expired. */
   outcome: Status | null
+  /** How long it took, once that is known. */
+  ms: number | null
 }
 
 function factsOf(events: Iterable<Event>): RunFacts {
@@ -183,7 +208,6 @@ function factsOf(events: Iterable<Event>): RunFacts {
 
 function newRun(started: Of<'run.started'>): RunFacts {
   const root = newBarrier('root', null)
-  const measured = { cancelled: 0, durations: {}, attempts: {} }
   const { version, shape } = started
   return {
     started,
@@ -197,7 +221,9 @@ function newRun(started: Of<'run.started'>): RunFacts {
     closing: false,
     compensating: false,
     plans: new Map(),
-    ...measured,
+    cancelled: 0,
+    timed: [],
+    attempts: {},
   }
 }
 
@@ -300,7 +326,7 @@ function note(run: RunFacts, event: Event): void {
     case 'step.completed':
     case 'step.skipped': {
       const turn = branchOf(run, event.branch).turns.at(-1)
-      if (turn !== undefined) run.durations[`${event.branch}/${turn.number}`] ??= event.at - turn.at
+      if (turn?.ms === null) took(run, turn, event.at)
       return
     }
   }
@@ -391,7 +417,16 @@ function turnStarted(run: RunFacts, event: Of<'turn.started'>): void {
   const { turns } = branchOf(run, event.branch)
   if (event.attempt > 1) run.attempts[turnKey(event)] = event.attempt
   if (turns.at(-1)?.number === event.turn) return
-  turns.push({ number: event.turn, agent: event.agent, at: event.at, action: null, fork: null, outcome: null })
+  turns.push({
+    branch: event.branch,
+    number: event.turn,
+    agent: event.agent,
+    at: event.at,
+    action: null,
+    fork: null,
+    outcome: null,
+    ms: null,
+  })
 }
 
 function turnOf(run: RunFacts, event: OfTurn): TurnFacts {
@@ -401,7 +436,12 @@ function turnOf(run: RunFacts, event: OfTurn): TurnFacts {
 }
 
 function turnEnded(run: RunFacts, event: OfTurn): void {
-  run.durations[turnKey(event)] = event.at - turnOf(run, event).at
+  took(run, turnOf(run, event), event.at)
+}
+
+function took(run: RunFacts, turn: TurnFacts, until: number): void {
+  if (turn.ms === null) run.timed.push(turn)
+  turn.ms = until - turn.at
 }
 
 /** Which attempt ran out of time is part of that choice: what the next one is shown may depend on it. */

@@ -1,3 +1,4 @@
+import { unmeasuredReport } from '../../inspect/report.js'
 import type { Report } from '../../inspect/report-data.js'
 import type { Counted } from './search.js'
 
@@ -16,18 +17,15 @@ export interface ChoiceSeen {
 /** The choices of all schedules. */
 export function choicesOf(outcomes: readonly Counted[]): ChoiceSeen[] {
   const found = new Map<string, { agent: string; kind: ChoiceSeen['kind']; by: Map<string, number>; slots: readonly string[] }>()
-  for (const { first, count } of outcomes)
-    for (const { at, kind, decidedBy } of first.outcome.report.choices) {
-      const known = found.get(`${at} ${kind}`) ?? {
-        agent: agentAt(first.outcome.report, at),
-        kind,
-        by: new Map(),
-        slots: slotsAt(first.outcome.report, at),
-      }
+  for (const { first, count } of outcomes) {
+    const report = unmeasuredReport(first.outcome.journal)
+    for (const { at, kind, decidedBy } of report.choices) {
+      const known = found.get(`${at} ${kind}`) ?? { agent: agentAt(report, at), kind, by: new Map(), slots: slotsAt(report, at) }
       found.set(`${at} ${kind}`, known)
       const who = decidedBy.map((slot) => (typeof slot === 'number' ? (known.slots[slot] ?? `slot ${slot}`) : slot)).join(' and ')
       known.by.set(who, (known.by.get(who) ?? 0) + count)
     }
+  }
   return [...found].map(([key, { agent, kind, by, slots }]) => ({
     at: key.slice(0, key.lastIndexOf(' ')),
     agent,
@@ -40,7 +38,7 @@ export function choicesOf(outcomes: readonly Counted[]): ChoiceSeen[] {
 const branchOf = (at: string): string => at.split(/[#/?]/)[0] ?? at
 
 /** Which of a branch's forks a barrier is. */
-function forkAt(report: Report, at: string): Report['interactions'] {
+function forkAt(report: Pick<Report, 'interactions' | 'branches'>, at: string): Report['interactions'] {
   const branch = branchOf(at)
   const forks = new Map<number, Report['interactions'][number][]>()
   for (const one of report.interactions) {
@@ -53,13 +51,13 @@ function forkAt(report: Report, at: string): Report['interactions'] {
   return wide[Number(at.split('#')[1] ?? 1) - 1] ?? wide.at(-1) ?? []
 }
 
-function agentAt(report: Report, at: string): string {
+function agentAt(report: Pick<Report, 'interactions' | 'branches'>, at: string): string {
   const [call] = forkAt(report, at)
   return call?.from ?? report.branches.find(({ id }) => id === branchOf(at))?.agents.at(-1) ?? at
 }
 
 /** The slots of a fork by the agents that were called; those called more than once with their number. */
-function slotsAt(report: Report, at: string): string[] {
+function slotsAt(report: Pick<Report, 'interactions' | 'branches'>, at: string): string[] {
   const calls = forkAt(report, at)
   return calls.map(({ to }, index) => (calls.filter((call) => call.to === to).length > 1 ? `${to} (slot ${index})` : to))
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { reportOf } from '../../inspect/report.js'
+import { reportOf, unmeasuredReport } from '../../inspect/report.js'
 import type { Report } from '../../inspect/report-data.js'
 import type { Event } from '../../kernel/event.js'
 import type { Effect } from './effects.js'
@@ -35,14 +35,15 @@ export interface Outcome {
   /** What was done outside of the run, as a bag, and in which order to each thing; null after a crash: a body may be executed again. */
   readonly effects: { readonly bag: string; readonly order: string } | null
   readonly journal: readonly Event[]
-  readonly report: Report
 }
 
-/** A name for outcomes that are the same. */
-export function digestOf({ choices, status, told, shown, effects }: Outcome): string {
-  const text = [choices, status, told, shown, effects?.bag, effects?.order].join('\n')
-  return createHash('sha256').update(text).digest('hex').slice(0, 12)
+/** All that is compared: the same text for outcomes that are the same. */
+export function textOf({ choices, status, told, shown, effects }: Outcome): string {
+  return `${choices}\n${status}\n${told}\n${shown}\n${effects?.bag ?? ''}\n${effects?.order ?? ''}`
 }
+
+/** A name for what has this text. */
+export const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 12)
 
 export interface Observing {
   readonly bags: ReadonlySet<string>
@@ -52,19 +53,19 @@ export interface Observing {
 /** What came of a schedule. */
 export function outcomeOf(played: Played, setting: Setting, observing: Observing): Outcome {
   const { journal } = played
-  const report = reportOf(journal)
-  const { measured: _, choices, runId: _run, ...told } = report
+  const report = unmeasuredReport(journal)
   const counts = countedOf(report)
-  const observed = observing.observe?.(report)
-  const output = sorted('output', told.output, observing.bags)
+  const observed = observing.observe?.(reportOf(journal))
+  // What is undefined is not written.
+  const told = { ...report, runId: undefined, choices: undefined }
+  if (told.output !== undefined) told.output = sorted('output', told.output, observing.bags)
   return {
-    choices: JSON.stringify([choices, closingOf(journal), faultsOf(played, setting)]),
+    choices: JSON.stringify([report.choices, closingOf(journal), faultsOf(played, setting)]),
     status: report.error === undefined ? report.status : `${report.status} ${report.error.code}`,
-    told: canonical(JSON.stringify([{ ...told, ...(told.output !== undefined && { output }) }, observed ?? null])),
+    told: canonical(JSON.stringify([told, observed ?? null])),
     shown: canonical(shownOf(played, counts)),
     effects: played.crashes > 0 ? null : effectsOf(played.effects, counts, observing.bags),
     journal,
-    report,
   }
 }
 
@@ -74,7 +75,7 @@ export function eventsOf({ journal }: Outcome): string {
 }
 
 /** Which branches count: what was done under slots that read cancelled depends on when a choice fell. */
-function countedOf({ branches, steps, status }: Report): (branch: string, agent: string) => boolean {
+function countedOf({ branches, steps, status }: Omit<Report, 'measured'>): (branch: string, agent: string) => boolean {
   if (status === 'cancelled') return () => false
   const ids = new Set(branches.flatMap((branch) => (branch.status === 'cancelled' ? [] : [branch.id])))
   const names = new Set(steps.map(({ id }) => id))
@@ -89,6 +90,7 @@ function closingOf(journal: readonly Event[]): string | null {
 
 /** The agents that were made to fail, and where: for equal faults, outcomes are equal. Crashes and duplicates must change nothing. */
 function faultsOf({ taken }: Played, { faults }: Setting): string[] {
+  if (faults.length === 0) return []
   const played = taken.flatMap(({ option, fault }) => {
     const found = fault === null ? null : faultOf(fault, faults)
     return found?.kind === 'agent' ? option.flatMap(({ kind, agent, id }) => (kind === 'end' && agent === found.agent ? [id] : [])) : []
@@ -144,7 +146,8 @@ const uuids = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi
 
 /** Ids that somebody drew at random are named by where they first appear. */
 function canonical(text: string): string {
-  if (text.search(uuids) < 0) return text
+  // Most texts have none, and that is seen at once.
+  if (!text.includes('-') || text.search(uuids) < 0) return text
   const names = new Map<string, string>()
   return text.replace(uuids, (id) => {
     const name = names.get(id) ?? `uuid-${names.size + 1}`

@@ -1,7 +1,7 @@
 import { differenceOf, matters } from './compare.js'
 import { following } from './following.js'
 import type { Class, Observing, Outcome } from './outcome.js'
-import { digestOf, outcomeOf } from './outcome.js'
+import { digestOf, outcomeOf, textOf } from './outcome.js'
 import type { Schedule } from './schedule.js'
 import { tokenOf } from './schedule.js'
 import type { Chooser } from './scheduler.js'
@@ -54,6 +54,7 @@ export class Search {
   readonly setting: Setting
   readonly budget: number
   readonly #observing: Observing
+  /** By all that is compared. */
   readonly #outcomes = new Map<string, Counted>()
   readonly #byChoices = new Map<string, Seen>()
   readonly violations: Violation[] = []
@@ -121,13 +122,13 @@ export class Search {
       return
     }
     if (this.explored.length < exploredMax && played.crashes === 0) this.explored.push(played.schedule)
-    const digest = digestOf(this.#comparable(outcome))
-    const known = this.#outcomes.get(digest)
+    const text = textOf(this.#comparable(outcome))
+    const known = this.#outcomes.get(text)
     if (known !== undefined) {
       known.count++
       return
     }
-    this.#outcomes.set(digest, { first: seen, digest, count: 1 })
+    this.#outcomes.set(text, { first: seen, digest: digestOf(text), count: 1 })
     this.#compare(seen)
   }
 

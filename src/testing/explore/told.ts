@@ -1,4 +1,5 @@
 import type { RunResult } from '../../engine/tutti.js'
+import { reportOf } from '../../inspect/report.js'
 import { painted, unpainted } from '../../inspect/theme.js'
 import { choicesOf } from './choices.js'
 import type { Explained } from './explain.js'
@@ -67,7 +68,7 @@ function result<O>(search: Search, data: ExplorationData): Exploration<O> {
     count,
     schedule: tokenOf(first.played.schedule),
     choices: first.outcome.choices,
-    result: runResult(first.outcome.report) as RunResult<O>,
+    result: runResult(reportOf(first.outcome.journal)) as RunResult<O>,
   }))
   const told = {
     independent: data.independent,
