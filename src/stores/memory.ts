@@ -44,7 +44,8 @@ interface Worker {
   readonly rung: Set<string>
 }
 
-const keyOf = (kind: string, key: string): string => JSON.stringify([kind, key])
+/** Neither has a line break in it: names are checked before anything is kept. */
+const keyOf = (kind: string, key: string): string => `${kind}\n${key}`
 
 /**
  * A store in the memory of this process, for tests and for trying things out. Several engines may share one, as processes share a file.
@@ -69,6 +70,14 @@ export function memoryStore(): Store {
       : { ok: false, why: 'record', found: found && { revision: found.revision, body: found.body } }
   }
 
+  function conflictIn(puts: readonly Put[]): Verdict | null {
+    for (const put of puts) {
+      const conflict = conflictOf(put)
+      if (conflict !== null) return conflict
+    }
+    return null
+  }
+
   function applyPut(put: Put, of?: Kept): void {
     const { kind, key, body, wakeMarked } = put
     const run = of?.row.id ?? records.get(keyOf(kind, key))?.run ?? null
@@ -88,15 +97,24 @@ export function memoryStore(): Store {
   function append(item: Append): Verdict {
     const known = runs.get(item.run)
     const refusal = known === undefined ? (item.create === undefined ? 'gone' : null) : refusalOf(known, item)
-    const conflict = (item.puts ?? []).map(conflictOf).find((verdict) => verdict !== null)
+    const conflict = item.puts === undefined ? null : conflictIn(item.puts)
     // A key that is taken says more than that the run exists: it may be the same start, sent again.
-    if (conflict && (refusal === null || refusal === 'exists')) return conflict
+    if (conflict !== null && (refusal === null || refusal === 'exists')) return conflict
     if (refusal !== null) return { ok: false, why: refusal }
     const kept = known ?? create(item)
     apply(kept, item)
     // A worker that was fenced takes nothing, whatever it asks for.
     const took = item.own === 'take' ? kept.row.worker === item.by : item.create !== undefined
     return took ? { ok: true, epoch: kept.row.epoch } : { ok: true }
+  }
+
+  function change(item: Put): Verdict {
+    const { puts = [] } = item
+    const conflict = conflictOf(item) ?? conflictIn(puts)
+    if (conflict !== null) return conflict
+    applyPut(item)
+    for (const put of puts) applyPut(put)
+    return { ok: true }
   }
 
   function refusalOf({ row }: Kept, item: Append): 'exists' | 'epoch' | 'head' | null {
@@ -128,26 +146,33 @@ export function memoryStore(): Store {
 
   function apply(kept: Kept, item: Append): void {
     const { row } = kept
-    kept.rows.push(...item.rows)
+    for (const events of item.rows) kept.rows.push(events)
     if (item.by !== row.worker) ring(row)
+    // Made for every append, so each field is named: to spread the row costs as much as all else here.
     kept.row = {
-      ...row,
-      head: item.head,
+      order: row.order,
+      id: row.id,
+      definition: row.definition,
+      version: row.version,
+      tags: row.tags,
       status: item.status ?? row.status,
       waits: item.waits ?? row.waits,
-      endedAt: item.ended ? item.at : row.endedAt,
+      head: item.head,
       epoch: item.own === 'take' ? row.epoch + 1 : row.epoch,
       worker: ownerAfter(row, item),
+      startedAt: row.startedAt,
+      endedAt: item.ended ? item.at : row.endedAt,
     }
     if (item.wake !== undefined) kept.wake = item.wake
     if (item.own === 'take' && !workers.has(item.by)) kept.wake = item.at
     if (item.snapshot !== undefined) kept.snapshot = item.snapshot
-    for (const mark of item.marks ?? []) {
-      if (mark.body === null) kept.marks.delete(keyOf(mark.kind, mark.key))
-      else kept.marks.set(keyOf(mark.kind, mark.key), mark)
-    }
-    for (const put of item.puts ?? []) applyPut(put, kept)
-    for (const { hash, body } of item.blobs ?? []) refer(kept, hash, body)
+    if (item.marks !== undefined)
+      for (const mark of item.marks) {
+        if (mark.body === null) kept.marks.delete(keyOf(mark.kind, mark.key))
+        else kept.marks.set(keyOf(mark.kind, mark.key), mark)
+      }
+    if (item.puts !== undefined) for (const put of item.puts) applyPut(put, kept)
+    if (item.blobs !== undefined) for (const { hash, body } of item.blobs) refer(kept, hash, body)
   }
 
   /** A worker that was fenced can take nothing: what it would take is due at once. */
@@ -214,7 +239,9 @@ export function memoryStore(): Store {
       const self = workers.get(worker)
       if (self === undefined) workers.set(worker, { beat: 0, seen: -1, rung: new Set() })
       else self.beat++
-      return [...workers].flatMap(([number, { beat }]) => (number === worker ? [] : [{ worker: number, beat, gone: false }]))
+      const peers: { worker: number; beat: number; gone: boolean }[] = []
+      for (const [number, { beat }] of workers) if (number !== worker) peers.push({ worker: number, beat, gone: false })
+      return peers
     },
     fence: async (peer, at) => {
       if (workers.get(peer.worker)?.beat !== peer.beat) return 0
@@ -225,9 +252,8 @@ export function memoryStore(): Store {
     claim: async ({ worker, definitions, now, limit }) => {
       const rows: RunRow[] = []
       let nextWake: number | null = null
-      const waiting = [...runs.values()].flatMap((kept) =>
-        claimable(kept, definitions) && kept.wake !== null ? [{ kept, wake: kept.wake }] : [],
-      )
+      const waiting: { kept: Kept; wake: number }[] = []
+      for (const kept of runs.values()) if (kept.wake !== null && claimable(kept, definitions)) waiting.push({ kept, wake: kept.wake })
       for (const { kept, wake } of waiting.sort((a, b) => a.wake - b.wake)) {
         // A worker that was fenced is given nothing: nobody would ever take it back.
         if (wake > now || rows.length >= limit || !workers.has(worker)) nextWake ??= wake
@@ -241,14 +267,16 @@ export function memoryStore(): Store {
     },
     commit: async (batch) => {
       for (const item of batch) checkNames(item)
-      const verdicts = batch.map((item): Verdict => {
-        if (isAppend(item)) return append(item)
-        const puts = [item, ...(item.puts ?? [])]
-        const conflict = puts.map(conflictOf).find((verdict) => verdict !== null) ?? null
-        if (conflict === null) for (const put of puts) applyPut(put)
-        return conflict ?? { ok: true }
-      })
-      committed(batch.find(isAppend)?.by ?? null)
+      const verdicts: Verdict[] = []
+      let by: number | null = null
+      for (const item of batch) {
+        if (!isAppend(item)) verdicts.push(change(item))
+        else {
+          verdicts.push(append(item))
+          by ??= item.by
+        }
+      }
+      committed(by)
       return verdicts
     },
     load: async (run, { after = 0, limit = Number.POSITIVE_INFINITY, snapshot = false } = {}) => {
