@@ -82,6 +82,8 @@ async function ended(engine: Engine, parent: string, id: string, signal: AbortSi
         const state = (await engine.current(id))?.state
         if (state === undefined) throw new Error(`the child run ${id} is gone`)
         if (isOver(state)) return state
+        const stopped = engine.stoppedBy(id)
+        if (stopped !== null) throw stopped
         await Promise.race([changed.wait, left])
       } finally {
         changed.stop()

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { TuttiError } from '../define/tutti-error.js'
 import type { Event } from '../kernel/event.js'
 import type { State } from '../kernel/state.js'
 import { loadState, saveState, snapshotVersion } from '../kernel/snapshot.js'
@@ -94,7 +95,7 @@ function refTo(body: string, blobs: Map<string, string>): string {
   return `{"${refKey}":"${hash}"}`
 }
 
-/** The events of rows that come after a sequence number; `blob` finds what stands elsewhere. */
+/** The events of rows that come after a sequence number, none missing; `blob` finds what stands elsewhere. */
 export async function decodeEvents(
   rows: readonly EventRow[],
   after: number,
@@ -102,15 +103,36 @@ export async function decodeEvents(
 ): Promise<Event[]> {
   const events: Event[] = []
   const parts = new Map<string, Part>()
-  for (const { body } of rows) {
-    const parsed = JSON.parse(body) as Event[]
+  for (const { seq, body } of rows) {
+    const parsed = parse(body, seq)
     if (hasRefs(body)) {
       await read(parsed, blob, parts)
       filled(parsed, parts)
     }
-    for (const event of parsed) if (event.seq > after) events.push(deepFreeze(event))
+    for (const event of parsed) {
+      if (event.seq <= after) continue
+      const next = after + events.length + 1
+      if (event.seq !== next) throw damaged(`event ${next} is not there`)
+      events.push(deepFreeze(event))
+    }
   }
   return events
+}
+
+function parse(body: string, seq: number): Event[] {
+  try {
+    return JSON.parse(body) as Event[]
+  } catch (cause) {
+    throw damaged(`what is there from event ${seq} on can't be read`, cause)
+  }
+}
+
+/** A journal that is not whole is not gone on with: what would come of it is not what has happened. */
+function damaged(what: string, cause?: unknown): TuttiError {
+  return new TuttiError('STORE_UNAVAILABLE', `the journal of the run is damaged: ${what}`, {
+    hint: 'restore the store from a backup; other runs of it are not concerned',
+    cause,
+  })
 }
 
 /** A value that stands elsewhere. `isFilled`: what stands elsewhere again is in its place. */
@@ -127,7 +149,7 @@ async function read(value: unknown, blob: (hash: string) => Promise<string | nul
   for (const hash of hashes) {
     if (parts.has(hash)) continue
     const body = await blob(hash)
-    if (body === null) throw new Error(`the value ${hash} is missing from the store`)
+    if (body === null) throw damaged(`the value ${hash} is not there`)
     const part = { value: JSON.parse(body) as unknown, isFilled: !hasRefs(body) }
     parts.set(hash, part)
     if (!part.isFilled) refsIn(part.value, hashes)

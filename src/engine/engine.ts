@@ -362,6 +362,18 @@ export class Engine {
 
   /** This worker was given a run: what it owes is performed once the claim is in the journal. */
   async #claimed(row: RunRow): Promise<void> {
+    try {
+      await this.#takeOver(row)
+    } catch (error) {
+      this.options.onLog({
+        level: 'error',
+        message: `a run could not be claimed: ${error instanceof Error ? error.message : String(error)}`,
+        runId: row.id,
+      })
+    }
+  }
+
+  async #takeOver(row: RunRow): Promise<void> {
     const definition = this.definition(row.definition)
     const entry = await this.entry(row.id)
     if (definition === null || entry === null) return
@@ -377,17 +389,9 @@ export class Engine {
         ? { ...definition.shape, limits: entry.state.run?.shape.limits ?? definition.shape.limits }
         : undefined
     this.#entries.set(row.id, entry)
-    try {
-      const waited = marks.length > 0 ? { waited: marks.map(({ key }) => key) } : {}
-      const claim = { type: 'run.claim', epoch: row.epoch, ...(shape !== undefined && { shape }), ...waited } as const
-      await this.#loop.submit(entry, claim, { owned: true })
-    } catch (error) {
-      this.options.onLog({
-        level: 'error',
-        message: `a run could not be claimed: ${error instanceof Error ? error.message : String(error)}`,
-        runId: row.id,
-      })
-    }
+    const waited = marks.length > 0 ? { waited: marks.map(({ key }) => key) } : {}
+    const claim = { type: 'run.claim', epoch: row.epoch, ...(shape !== undefined && { shape }), ...waited } as const
+    await this.#loop.submit(entry, claim, { owned: true })
   }
 
   /** Another worker owns the run: nothing of it is performed or recorded here any more. */
@@ -591,6 +595,11 @@ export class Engine {
     this.#askMoved()
     await this.#refresh([entry])
     return entry
+  }
+
+  /** Why a run was stopped by a fault of ours; null: it was not, as far as is known here. */
+  stoppedBy(runId: string): Error | null {
+    return this.#entries.get(runId)?.broken ?? null
   }
 
   async journal(runId: string, after = 0, rows?: number): Promise<Event[]> {

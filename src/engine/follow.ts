@@ -50,6 +50,8 @@ export async function* follow(
         const next = events.length === 0 ? deltas.shift() : undefined
         if (next !== undefined) yield next
         else if (events.length === 0) {
+          const stopped = engine.stoppedBy(run.id)
+          if (stopped !== null) throw stopped
           if (engine.closed) throw new TuttiError('CLOSED', `the engine was closed while the run ${run.id} goes on`)
           await Promise.race([changed.wait, delta])
         }

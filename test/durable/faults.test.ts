@@ -209,3 +209,26 @@ test('old runs are deleted in small batches, with their keys and values; the oth
   await engine.close()
   await store.close()
 })
+
+test('a run whose journal has a hole is not gone on with, and the others are', patience, async () => {
+  using place = new Place()
+  const gate = deferred<string>()
+  const definition = solo(async (turn: SoloTurn) => turn.finish(await turn.step('held', () => gate.promise)))
+  const first = await tutti.open({ store: place.store, definitions: [definition], graceMs: 0 })
+  await first.start(definition, { id: 'damaged' })
+  await first.start(definition, { id: 'whole' })
+  await first.close()
+  const connection = await openConnection(place.store, { durability })
+  connection.exec("delete from event where seq = 1 and rid = (select rid from run where id = 'damaged')")
+  connection.close()
+  gate.resolve('done')
+  const told: string[] = []
+  await using second = await tutti.open({
+    store: place.store,
+    definitions: [definition],
+    onLog: ({ runId, message }) => void told.push(`${runId}: ${message}`),
+  })
+  expect(await (await second.run('whole')).output()).toBe('done')
+  expect(await codeOf(second.run('damaged'))).toBe('STORE_UNAVAILABLE')
+  await until('it is told of', () => told.some((line) => line.startsWith('damaged: ') && line.includes('event 1 is not there')))
+})

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { decodeEvents, encodeEvents } from '../../src/engine/codec.js'
+import type { EventRow } from '../../src/engine/store.js'
 import type { Event } from '../../src/kernel/event.js'
 
 const large = 'x'.repeat(70_000)
@@ -7,7 +8,7 @@ const small = Array.from({ length: 10_000 }, (_, index) => ({ to: 'W', request: 
 const lookalike = { '$tutti.blob': 'no hash', deep: { '$tutti.plain': { '$tutti.blob': 'x' } } }
 
 const eventsOf = (values: readonly unknown[]): Event[] =>
-  values.map((value, index) => ({ seq: 7 + index, at: 1, type: 'run.succeeded', output: value })) as unknown as Event[]
+  values.map((value, index) => ({ seq: 1 + index, at: 1, type: 'run.succeeded', output: value })) as unknown as Event[]
 
 /** What comes back, what was stored apart, and how often each of that was read. */
 async function thereAndBack(events: readonly Event[]) {
@@ -47,14 +48,25 @@ test('events are packed, and those of a row that come too early are left out', a
   const events = eventsOf(Array.from({ length: 600 }, (_, index) => index))
   const { rows } = encodeEvents(events)
   expect(rows.map(({ seq, n }) => [seq, n])).toEqual([
-    [7, 256],
-    [263, 256],
-    [519, 88],
+    [1, 256],
+    [257, 256],
+    [513, 88],
   ])
-  expect(await decodeEvents(rows, 300, async () => null)).toEqual(events.slice(294))
+  expect(await decodeEvents(rows, 300, async () => null)).toEqual(events.slice(300))
 })
 
 test('a value that is missing is said to be', async () => {
   const { rows } = encodeEvents(eventsOf([large]))
-  await expect(decodeEvents(rows, 0, async () => null)).rejects.toThrow(/is missing from the store/)
+  await expect(decodeEvents(rows, 0, async () => null)).rejects.toThrow(/the value [0-9a-f]+ is not there/)
+})
+
+test.each<[string, (rows: EventRow[]) => EventRow[], string]>([
+  ['that has lost a row', (rows) => rows.filter(({ seq }) => seq !== 257), 'event 257 is not there'],
+  ['that has lost its first row', (rows) => rows.slice(1), 'event 1 is not there'],
+  ['with a row that is cut off', (rows) => rows.map((row) => ({ ...row, body: row.body.slice(0, -9) })), "event 1 on can't be read"],
+])('a journal %s is not read as if it were whole', async (_, damage, told) => {
+  const events = Array.from({ length: 600 }, (__, index) => ({ seq: index + 1, at: 1, type: 'run.released' }) as Event)
+  const { rows } = encodeEvents(events)
+  const reading = decodeEvents(damage([...rows]), 0, async () => null)
+  await expect(reading).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringContaining(told) })
 })
