@@ -1,9 +1,10 @@
 // How many schedules a second the race check plays, for a fork of five with two turns each: on the kernel alone, and through real async
-// agents on the engine. Beside each stands an empty loop of the same length in the same run, so that machines can be compared.
+// agents on the engine. Beside each stands an empty loop of the same length in the same run, so that machines can be compared. Both are
+// told by the clock on the wall and in processor time, in which other work on the machine does not count.
 import { internalsOf } from '../dist/define/definition.js'
 import { topology } from '../dist/define/topology.js'
 import { decide } from '../dist/kernel/decide.js'
-import { newState } from '../dist/kernel/state.js'
+import { newState, requestsOf } from '../dist/kernel/state.js'
 import { searchKernel } from '../dist/testing/explore/kernel-search.js'
 import { Random } from '../dist/testing/explore/random.js'
 import { Search } from '../dist/testing/explore/search.js'
@@ -25,16 +26,43 @@ const definition = topology({
   },
 })
 
-/** Processor time, so that other work on the machine does not count. */
-function cpuMs() {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1_000
+/** What something takes, by both clocks. */
+async function timed(work) {
+  const from = { wall: performance.now(), cpu: process.cpuUsage() }
+  await work()
+  const { user, system } = process.cpuUsage(from.cpu)
+  return { wall: performance.now() - from.wall, cpu: (user + system) / 1_000 }
 }
 
-const rate = (count, ms) => Math.round((count * 1_000) / ms)
+/** The least of several rounds, by each clock. */
+async function leastOf(rounds, work) {
+  const least = { wall: Number.POSITIVE_INFINITY, cpu: Number.POSITIVE_INFINITY }
+  for (let round = 0; round < rounds; round++) {
+    const { wall, cpu } = await timed(() => work(round))
+    least.wall = Math.min(least.wall, wall)
+    least.cpu = Math.min(least.cpu, cpu)
+  }
+  return least
+}
+
+const rate = (count, ms) => told(Math.round((count * 1_000) / ms))
+const each = (count, ms) => `${((ms / count) * 1_000).toFixed(1)} µs each`
+const ratio = (ms, emptyMs) => told(Math.round(ms / Math.max(0.01, emptyMs)))
+
+function tell(what, how, schedules, took, loop, empty) {
+  console.log(`${what}  ${told(schedules)} schedules, ${how}, beside an empty loop of ${loop}`)
+  for (const [clock, name] of [
+    ['wall', 'wall time     '],
+    ['cpu', 'processor time'],
+  ])
+    console.log(
+      `  ${name}  ${rate(schedules, took[clock])} schedules a second   ${each(schedules, took[clock])}   the loop ${empty[clock].toFixed(2)} ms, ratio ${ratio(took[clock], empty[clock])}`,
+    )
+}
+
 const told = (number) => number.toLocaleString('en-US')
 
-function onKernel() {
+async function onKernel() {
   const { shape, code } = internalsOf(definition)
   const begun = decide(newState, { type: 'run.start', runId: 'bench', nonce: 'n', shape, tags: {} }, 1, code)
   const actions = {
@@ -42,8 +70,8 @@ function onKernel() {
       branch.message.kind === 'join'
         ? { type: 'finish', output: branch.message.join.slots.map((slot) => slot.value) }
         : { type: 'fork', calls: five.map((request) => ({ to: 'First', request })) },
-    First: (branch) => ({ type: 'invoke', to: 'Second', request: branch.requests[0].value }),
-    Second: (branch) => ({ type: 'reply', value: branch.requests[0].value }),
+    First: (branch) => ({ type: 'invoke', to: 'Second', request: requestsOf(branch)[0].value }),
+    Second: (branch) => ({ type: 'reply', value: requestsOf(branch)[0].value }),
   }
   const play = {
     code,
@@ -57,22 +85,17 @@ function onKernel() {
     }),
   }
   const outcomes = new Set()
-  let best = { schedules: 0, decisions: 0, ms: Number.POSITIVE_INFINITY }
-  for (let round = 0; round < 3; round++) {
-    const from = cpuMs()
-    const { schedules, decisions } = searchKernel(play, begun.state, ({ state }) => outcomes.add(JSON.stringify(state.outcome)))
-    const ms = cpuMs() - from
-    if (ms < best.ms) best = { schedules, decisions, ms }
-  }
+  let found = { schedules: 0, decisions: 0 }
+  const took = await leastOf(3, () => {
+    found = searchKernel(play, begun.state, ({ state }) => outcomes.add(JSON.stringify(state.outcome)))
+  })
   if (outcomes.size !== 1) throw new Error(`${outcomes.size} outcomes`)
-  const from = cpuMs()
   let sum = 0
-  for (let step = 0; step < best.decisions; step++) sum += step % 7
-  const emptyMs = Math.max(0.01, cpuMs() - from)
+  const empty = await timed(() => {
+    for (let step = 0; step < found.decisions; step++) sum += step % 7
+  })
   if (sum < 0) throw new Error('never')
-  console.log(
-    `kernel  ${told(best.schedules)} schedules, every order   ${told(rate(best.schedules, best.ms))} schedules a second   ${((best.ms / best.schedules) * 1_000).toFixed(1)} µs each   an empty loop of ${told(best.decisions)} steps: ${emptyMs.toFixed(2)} ms, ratio ${(best.ms / emptyMs).toFixed(0)}`,
-  )
+  tell('kernel', 'every order', found.schedules, took, `${told(found.decisions)} steps`, empty)
 }
 
 async function throughAgents() {
@@ -81,26 +104,21 @@ async function throughAgents() {
     observe: undefined,
   })
   const schedules = 1_000
-  let best = { ms: Number.POSITIVE_INFINITY, steps: 0 }
-  for (let round = 0; round < 5; round++) {
-    let steps = 0
-    const from = cpuMs()
+  let steps = 0
+  const took = await leastOf(8, async (round) => {
+    steps = 0
     for (let index = 0; index < schedules; index++) {
       const random = new Random(`bench ${round} ${index}`)
       const played = await search.play(({ count }) => ({ take: random.below(count) }))
       steps += played.taken.length
     }
-    const ms = cpuMs() - from
-    if (ms < best.ms) best = { ms, steps }
-  }
+  })
   if (search.outcomes.length !== 1) throw new Error(`${search.outcomes.length} outcomes`)
-  const from = cpuMs()
-  for (let step = 0; step < best.steps; step++) await new Promise((resolve) => setImmediate(resolve))
-  const emptyMs = cpuMs() - from
-  console.log(
-    `agents  ${told(schedules)} schedules, at random   ${told(rate(schedules, best.ms))} schedules a second   ${((best.ms / schedules) * 1_000).toFixed(0)} µs each   an empty loop of ${told(best.steps)} macrotasks: ${emptyMs.toFixed(1)} ms, ratio ${(best.ms / emptyMs).toFixed(1)}`,
-  )
+  const empty = await timed(async () => {
+    for (let step = 0; step < steps; step++) await new Promise((resolve) => setImmediate(resolve))
+  })
+  tell('agents', 'at random', schedules, took, `${told(steps)} macrotasks`, empty)
 }
 
-onKernel()
+await onKernel()
 await throughAgents()
