@@ -69,18 +69,25 @@ function contextOf({ state, branch, work }: StepPort): AnyStepContext {
     message.kind === 'step' && message.item !== undefined
       ? { item: barrierOf(state, branch.scope).calls[message.item]?.request, index: message.item }
       : {}
-  const { signalOf, idempotencyKeyOf, ...parts } = work
-  const context = {
-    get signal(): AbortSignal {
-      return signalOf()
-    },
-    idempotencyKey: idempotencyKeyOf(),
-    ...parts,
-    input: state.run?.input,
-    steps,
-    ...item,
+  return new StepView(work, { input: state.run?.input, steps, ...item }) as unknown as AnyStepContext
+}
+
+/**
+ * What a step's code is given: frozen, with its functions as own properties, as a turn's. Its signal stands on the prototype: the engine
+ * of JavaScript keeps an object's own getter among what is old, and with it all of the run's state, until the whole memory is collected.
+ */
+class StepView {
+  readonly #signalOf: () => AbortSignal
+
+  constructor({ signalOf, idempotencyKeyOf, ...parts }: WorkParts, given: object) {
+    this.#signalOf = signalOf
+    Object.assign(this, { idempotencyKey: idempotencyKeyOf() }, parts, given)
+    Object.freeze(this)
   }
-  return Object.freeze(context) as unknown as AnyStepContext
+
+  get signal(): AbortSignal {
+    return this.#signalOf()
+  }
 }
 
 function itemsOf(step: string, items: unknown): readonly unknown[] {

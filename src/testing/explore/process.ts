@@ -86,14 +86,13 @@ export class Process {
   #store(): Store {
     const { store } = this.#port
     const dead = new Promise<never>(() => {})
-    const living = <T>(call: () => Promise<T>): Promise<T> => (this.alive ? call() : dead)
     return {
       ...store,
-      commit: (batch) => living(() => this.#commit(batch)),
-      claim: (wanted) => living(() => store.claim(wanted)),
-      load: (run, options) => living(() => store.load(run, options)),
-      mine: (worker) => living(() => store.mine(worker)),
-      beat: (worker) => living(() => store.beat(worker)),
+      commit: (batch) => (this.alive ? this.#commit(batch) : dead),
+      claim: (wanted) => (this.alive ? store.claim(wanted) : dead),
+      load: (run, options) => (this.alive ? store.load(run, options) : dead),
+      mine: (worker) => (this.alive ? store.mine(worker) : dead),
+      beat: (worker) => (this.alive ? store.beat(worker) : dead),
       moved: (worker) => this.alive && store.moved(worker),
       onMoved: (wake) => store.onMoved(() => (this.alive ? wake() : undefined)),
     }
