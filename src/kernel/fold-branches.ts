@@ -16,6 +16,7 @@ import { Trie } from './trie.js'
 /** Shared, because most branches carry nothing, and begin like this. */
 const none: readonly Contribution[] = Object.freeze([])
 const gated: Branch['standing'] = Object.freeze({ status: 'gated' })
+const held: Branch['standing'] = Object.freeze({ status: 'held' })
 
 function putBarrier(state: Folding, barrier: Barrier): void {
   state.barriers = state.barriers.set(barrier.id, barrier, state.edit)
@@ -30,10 +31,12 @@ function count(state: Folding, barrier: ChangingBarrier, agent: string, by: 1 | 
   for (const index of state.reaches.get(barrier.reach)?.from[agent] ?? []) approaching[index] = (approaching[index] ?? 0) + by
 }
 
-function regroup(state: Folding, barrier: ChangingBarrier, node: string, change: (group: Group) => Group): void {
+/** Puts a branch into the group at a rendezvous, or takes it out. */
+function regroup(state: Folding, barrier: ChangingBarrier, node: string, branch: Branch, how: 'in' | 'out'): void {
   const index = shapeOf(state).joins.indexOf(node)
-  const group = change(barrier.groups[index] ?? SlotMap.from([]))
-  barrier.groups[index] = group.size === 0 ? null : group
+  const group = barrier.groups[index] ?? SlotMap.from<string>([])
+  const next: Group = how === 'in' ? group.set(branch.slot, branch.id) : group.delete(branch.slot, state.edit)
+  barrier.groups[index] = next.size === 0 ? null : next
 }
 
 /** What its last action asked of the next agent. */
@@ -98,7 +101,7 @@ export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
     standing: gated,
     state: barrier.base,
     message: requestMessage(from, request),
-    requests: barrier.base === undefined ? null : [asked(from, request, barrier.base)],
+    requests: barrier.base === undefined ? null : asked(from, request, barrier.base),
     carried: none,
     memory: parent === null ? null : inherited(parent.memory),
     action: null,
@@ -123,7 +126,7 @@ export function branchMoved(state: Folding, event: Of<'branch.moved'>): void {
     count(state, barrier, event.to, 1)
   }
   branch.agent = event.to
-  branch.requests = [asking]
+  branch.requests = asking
   nextTurn(state, branch, requestMessage(asking.from, asking.value))
 }
 
@@ -138,16 +141,16 @@ export function branchHeld(state: Folding, event: Of<'branch.held'>): void {
   const branch = changingBranch(state, event.branch)
   const barrier = changingBarrier(state, branch.scope)
   count(state, barrier, branch.agent, -1)
-  regroup(state, barrier, event.node, (group) => group.set(branch.slot, branch.id))
-  branch.requests = [askedBy(branch)]
+  regroup(state, barrier, event.node, branch, 'in')
+  branch.requests = askedBy(branch)
   branch.agent = event.node
-  branch.standing = { status: 'held', node: event.node }
+  branch.standing = held
 }
 
 export function rendezvousFired(state: Folding, event: Of<'rendezvous.fired'>): void {
   const barrier = changingBarrier(state, event.barrier)
   const survivor = changingBranch(state, event.branch)
-  regroup(state, barrier, event.node, () => SlotMap.from([]))
+  barrier.groups[shapeOf(state).joins.indexOf(event.node)] = null
   count(state, barrier, event.node, 1)
   joinLines(state, survivor.id, [survivor.id, ...event.merged], `${event.node}@${survivor.id}/${survivor.turn}`)
   if (event.merged.length > 0) takeIn(state, survivor, event.merged)
@@ -194,7 +197,7 @@ function settleSlots(state: Folding, branch: Branch, slotOf: (first: boolean) =>
 function remove(state: Folding, branch: Branch, live: 'ended' | 'aborted'): void {
   const { id, standing } = branch
   const barrier = changingBarrier(state, branch.scope)
-  if (standing.status === 'held') regroup(state, barrier, standing.node, (group) => group.delete(branch.slot, state.edit))
+  if (standing.status === 'held') regroup(state, barrier, branch.agent, branch, 'out')
   else count(state, barrier, branch.agent, -1)
   dequeue(state, branch)
   if (branch.startSeq !== 0) state.running--

@@ -51,7 +51,7 @@ export function recounted(before: State): State {
     const approaching = joins.map(() => 0)
     const groups: (Group | null)[] = joins.map(() => null)
     for (const branch of liveIn(before, barrier)) {
-      const held = branch.standing.status === 'held' ? joins.indexOf(branch.standing.node) : -1
+      const held = branch.standing.status === 'held' ? joins.indexOf(branch.agent) : -1
       if (held >= 0) groups[held] = (groups[held] ?? SlotMap.from([])).set(branch.slot, branch.id)
       else for (const index of reach.from[branch.agent] ?? []) approaching[index] = (approaching[index] ?? 0) + 1
     }

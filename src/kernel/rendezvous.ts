@@ -18,22 +18,24 @@ export function meet(draft: Draft): boolean {
   if (draft.scopes.length === 0) return false
   const scopes = draft.scopes.length === 1 ? draft.scopes : byId(new Set(draft.scopes), (id) => id)
   draft.scopes = []
-  const groups = scopes.flatMap((id) => groupsThatFire(draft, id))
+  const groups: Group[] = []
+  for (const id of scopes) addThoseThatFire(draft, id, groups)
   for (const group of groups) merge(draft, group)
   return groups.length > 0
 }
 
-function groupsThatFire(draft: Draft, id: string): Group[] {
+/** Looked at whenever a branch has moved, and nearly always in vain. */
+function addThoseThatFire(draft: Draft, id: string, groups: Group[]): void {
   const barrier = draft.state.barriers.get(id)
+  if (barrier === undefined) return
   const { joins } = shapeOf(draft.state)
-  if (barrier === undefined) return []
-  const upstream = draft.state.reaches.get(barrier.reach)?.upstream ?? []
-  return joins.flatMap((node, index) => {
+  for (let index = 0; index < joins.length; index++) {
     const group = barrier.groups[index]
-    if (group === null || group === undefined || (barrier.approaching[index] ?? 0) > 0) return []
-    if ((upstream[index] ?? []).some((other) => barrier.groups[other] !== null)) return []
-    return [{ barrier: id, node, branches: group.entries().map(([, id]) => id) }]
-  })
+    if (group === null || group === undefined || (barrier.approaching[index] ?? 0) > 0) continue
+    const upstream = draft.state.reaches.get(barrier.reach)?.upstream[index] ?? []
+    if (upstream.some((other) => barrier.groups[other] !== null)) continue
+    groups.push({ barrier: id, node: joins[index] ?? '', branches: group.entries().map(([, branch]) => branch) })
+  }
 }
 
 /** The branches of a group become one: the one with the lowest slot survives and answers for all. */

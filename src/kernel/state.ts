@@ -118,7 +118,8 @@ export type Standing =
   | { readonly status: 'forked'; readonly barrier: string }
   | { readonly status: 'undoing'; readonly barrier: string }
   | { readonly status: 'asking'; readonly ask: string; readonly barrier: string | null }
-  | { readonly status: 'held'; readonly node: string }
+  /** At the rendezvous that is its agent by then. */
+  | { readonly status: 'held' }
   /** A step behind its gate, or an item of an `each` that waits for one before it. */
   | { readonly status: 'gated' }
 
@@ -148,7 +149,7 @@ export interface Branch {
   readonly state: BranchState | undefined
   readonly message: TurnMessage | StepMessage
   /** What its agent was last asked: one request, or those that met at a rendezvous. Null while that is just what `message` says. */
-  readonly requests: readonly Asked[] | null
+  readonly requests: Asked | readonly Asked[] | null
   readonly carried: readonly Contribution[]
   /** What those of its agents remember that do; null while there is nothing. */
   readonly memory: BranchMemory | null
@@ -355,9 +356,11 @@ export function slotsOf({ slot, slots }: Branch): readonly number[] {
   return slots ?? [slot]
 }
 
+const isList = (requests: Asked | readonly Asked[]): requests is readonly Asked[] => Array.isArray(requests)
+
 /** What the agent of a branch was last asked. */
 export function requestsOf({ requests, message }: Branch): readonly Asked[] {
-  if (requests !== null) return requests
+  if (requests !== null) return isList(requests) ? requests : [requests]
   if (message.kind !== 'request') return []
   const { from, value } = message
   return [value === undefined ? { from } : { from, value }]

@@ -50,13 +50,13 @@ export const topologyMutants: readonly Mutant[] = [
     cuts: [
       {
         file: 'kernel/fold-branches.js',
-        find: 'branch.requests = [askedBy(branch)];\n    branch.agent = event.node;',
-        put: "branch.requests = [Object.defineProperty(askedBy(branch), 'seq', { value: state.seq })];\n    branch.agent = event.node;",
+        find: 'branch.requests = askedBy(branch);\n    branch.agent = event.node;',
+        put: "branch.requests = Object.defineProperty(askedBy(branch), 'seq', { value: state.seq });\n    branch.agent = event.node;",
       },
       {
         file: 'kernel/rendezvous.js',
         find: 'sort((a, b) => a.slot - b.slot)',
-        put: 'sort((a, b) => a.requests[0].seq - b.requests[0].seq)',
+        put: 'sort((a, b) => a.requests.seq - b.requests.seq)',
       },
     ],
   },
@@ -130,8 +130,8 @@ export const topologyMutants: readonly Mutant[] = [
     cuts: [
       {
         file: 'kernel/fold-branches.js',
-        find: "branch.standing = { status: 'held', node: event.node };",
-        put: "branch.standing = { status: 'held', node: event.node, seq: state.seq };",
+        find: 'branch.standing = held;',
+        put: "branch.standing = { status: 'held', seq: state.seq };",
       },
       {
         file: 'kernel/rendezvous.js',
@@ -153,7 +153,7 @@ export const topologyMutants: readonly Mutant[] = [
   },
   {
     name: 'groups upstream that do not hold back',
-    cuts: [{ file: 'kernel/rendezvous.js', find: '(upstream[index] ?? []).some(', put: '[].some(' }],
+    cuts: [{ file: 'kernel/rendezvous.js', find: 'upstream.some(', put: '[].some(' }],
   },
   {
     name: 'a merged branch with another id',
