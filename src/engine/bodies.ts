@@ -52,6 +52,9 @@ const noLane = ''
 const stepLane = 'a step'
 const undoLane = 'an undo'
 
+/** How many bodies begin in one macrotask. */
+const atOnce = 256
+
 const noResources: ReadonlyMap<string, unknown> = new Map<string, unknown>([])
 
 /**
@@ -66,6 +69,7 @@ export class Bodies {
   readonly #toolboxes = new Toolboxes()
   /** Those that begin in the next macrotask. */
   #beginning: Body[] = []
+  #isLetting = false
   /** What gives bodies their results. */
   #giving: (() => void)[] = []
   #holds = false
@@ -250,12 +254,23 @@ export class Bodies {
     body.stage = 'entered'
     const { seam } = this.#port.engine.options
     if (seam !== undefined) return seam.hold(body.held(), () => go(body))
-    if (this.#beginning.push(body) > 1) return
-    setImmediate(() => {
-      const bodies = this.#beginning
-      this.#beginning = []
-      for (const each of bodies) go(each)
-    })
+    this.#beginning.push(body)
+    this.#letGoSoon()
+  }
+
+  /** So many at once that others have their turn in between, and that the first may have ended before the last begins. */
+  readonly #letGo = (): void => {
+    const bodies = this.#beginning
+    this.#beginning = bodies.length > atOnce ? bodies.splice(atOnce) : []
+    this.#isLetting = false
+    for (const body of bodies) go(body)
+    if (this.#beginning.length > 0) this.#letGoSoon()
+  }
+
+  #letGoSoon(): void {
+    if (this.#isLetting) return
+    this.#isLetting = true
+    setImmediate(this.#letGo)
   }
 
   #takeBack(body: Body): void {
