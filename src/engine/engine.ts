@@ -545,6 +545,7 @@ export class Engine {
     entry.alarms.clear()
     // Whoever asks for it next finds it at hand; it goes when there is no room.
     entry.owner = null
+    entry.port = null
     this.#bodies.dispose(entry)
   }
 

@@ -63,6 +63,9 @@ export interface RunEntry {
   port: ExecutionPort | null
 }
 
+/** Most runs wait for no agent. */
+const nobody: RunEntry['marked'] = new Map([])
+
 export function newEntry(id: string, definition: Internals | null): RunEntry {
   return {
     id,
@@ -83,7 +86,7 @@ export function newEntry(id: string, definition: Internals | null): RunEntry {
     askSchemas: new Map(),
     refusals: new Map(),
     held: new Map(),
-    marked: new Map(),
+    marked: nobody,
     resources: null,
     port: null,
   }
