@@ -73,15 +73,15 @@ describe('a fresh store', () => {
   })
 
   test.each([
-    ['process', 1],
-    ['power', 2],
-  ] as const)('durable against the loss of %s syncs as it says, in WAL', async (durability, synchronous) => {
+    ['process', 1, 1_000],
+    ['power', 2, 250],
+  ] as const)('durable against the loss of %s syncs as it says, in WAL', async (durability, synchronous, pages) => {
     const connection = await openConnection(folder.file(), { durability })
     expect(connection.get('pragma synchronous')).toMatchObject({ synchronous })
     expect(connection.get('pragma journal_mode')).toMatchObject({ journal_mode: 'wal' })
     expect(connection.get('pragma foreign_keys')).toMatchObject({ foreign_keys: 0 })
     expect(connection.get('pragma busy_timeout')).toMatchObject({ timeout: 0 })
-    expect(connection.get('pragma wal_autocheckpoint')).toMatchObject({ wal_autocheckpoint: 4000 })
+    expect(connection.get('pragma wal_autocheckpoint')).toMatchObject({ wal_autocheckpoint: pages })
     connection.close()
   })
 
