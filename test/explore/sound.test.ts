@@ -33,6 +33,23 @@ const hub = (join: any, calls: readonly string[]) => ({
   },
 })
 
+/** Lets nobody go on before so many have come. */
+function meeting(count: number): () => Promise<void> {
+  let waiting = 0
+  let open = (): void => {}
+  const all = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return () => {
+    if (++waiting === count) open()
+    return all
+  }
+}
+
+async function hops(count: number): Promise<void> {
+  for (let hop = 0; hop < count; hop++) await Promise.resolve()
+}
+
 /** Small ones in which orders decide something, or seem to. */
 const small: Readonly<Record<string, () => Definition<any>>> = {
   'a join of all': () =>
@@ -71,16 +88,11 @@ const small: Readonly<Record<string, () => Definition<any>>> = {
     }),
   // Only the order of their ends, which the kernel alone decides, says who wins.
   'a join of any, of two that wait for each other': () => {
-    let waiting = 0
-    let open = (): void => {}
-    const both = new Promise<void>((resolve) => {
-      open = resolve
-    })
+    const both = meeting(2)
     const act = async (turn: any) => {
-      if (++waiting === 2) open()
-      await both
+      await both()
       // A always comes to its end first, whoever was begun first.
-      for (let hops = 0; turn.agent === 'B' && hops < 20; hops++) await Promise.resolve()
+      if (turn.agent === 'B') await hops(20)
       return turn.reply(turn.agent)
     }
     return topology({
@@ -89,9 +101,10 @@ const small: Readonly<Record<string, () => Definition<any>>> = {
       agents: { H: hub('any', ['A', 'B']), A: { act }, B: { act } },
     })
   },
-  // Whether the loser's code went on before the winner stopped it can be seen.
+  // Whether the loser's code went on before the winner stopped it can be seen, and only by what comes first of what both wait for.
   'a join of any, of which the loser may have written': () => {
     let written = false
+    const both = meeting(2)
     return topology({
       name: 'loser',
       flows: ['Start -> H -> End', 'H <-> A | B'],
@@ -102,9 +115,16 @@ const small: Readonly<Record<string, () => Definition<any>>> = {
             join: (turn, { slots }) => turn.finish([written, slots[0]?.status ?? '']),
           },
         },
-        A: { act: (turn) => turn.reply('a') },
+        A: {
+          act: async (turn) => {
+            await both()
+            return turn.reply('a')
+          },
+        },
         B: {
           act: async (turn) => {
+            await both()
+            await hops(20)
             await turn.step('think', () => null)
             written = true
             return turn.reply('b')
