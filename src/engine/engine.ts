@@ -415,7 +415,7 @@ export class Engine {
 
   /** What others have done is known before an effect starts: it may be what was not to start any more. */
   async #ownsStill(entry: RunEntry): Promise<boolean> {
-    await this.#readAll([entry])
+    await this.#catchUp(entry)
     return entry.owner !== null
   }
 
@@ -483,6 +483,13 @@ export class Engine {
   async #readAll(entries: readonly RunEntry[]): Promise<void> {
     if (this.#looking !== null) await this.#looking
     for (const entry of entries) if (isBehind(entry)) await this.#read(entry)
+  }
+
+  /** Reads what others have done to a run. If it is ours the loop does, because what it is committing must not be read as if others had done it. */
+  async #catchUp(entry: RunEntry): Promise<void> {
+    if (this.#looking !== null) await this.#looking
+    while (entry.owner !== null && entry.stale && entry.broken === null && !this.#closed) await this.#loop.passes(entry)
+    if (entry.owner === null && isBehind(entry)) await this.#read(entry)
   }
 
   async #read(entry: RunEntry): Promise<void> {
@@ -594,7 +601,7 @@ export class Engine {
     const entry = await this.entry(runId)
     if (entry === null || isOver(entry.state) || entry.queue.length > 0) return entry
     this.#askMoved()
-    await this.#refresh([entry])
+    if (this.#looking !== null || isBehind(entry)) await this.#catchUp(entry)
     return entry
   }
 

@@ -122,6 +122,12 @@ export class Loop {
     this.#port.later(this.#flush)
   }
 
+  /** Resolves when the loop has looked at a run, or at what it was about before that. */
+  passes(entry: RunEntry): Promise<void> {
+    this.wake(entry)
+    return new Promise((resolve) => this.#idle.push(resolve))
+  }
+
   /** Resolves when nothing is on its way. */
   async idle(): Promise<void> {
     while (this.#flushing) await new Promise<void>((resolve) => this.#idle.push(resolve))
