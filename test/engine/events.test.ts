@@ -1,5 +1,6 @@
 import { type Delta, type JournalEvent, type Run } from 'tutti'
 import { expect, test } from 'vitest'
+import { engineOf } from '../../src/engine/engine-of.js'
 import { codeOf, deferred, forksEach, hub, journal, opened, rest, solo, typesOf } from './opened.js'
 
 /** Reads on in the background. */
@@ -180,4 +181,19 @@ test('a reader of a run that goes on is told when the engine is closed', async (
   await tutti.close()
   expect(await codeOf(done)).toBe('CLOSED')
   expect(typesOf(seen)).toContain('ask.opened')
+})
+
+test('whoever follows a run that a fault of ours has stopped is told, and does not wait for ever', async () => {
+  await using tutti = await opened()
+  const { definition } = stepwise()
+  const run = await tutti.start(definition)
+  const { seen, done } = reading(run)
+  await rest(5)
+  // A violated invariant does this; none is known that could be brought about from outside.
+  const entry = await engineOf(tutti).entry(run.id)
+  if (entry !== null) entry.broken = new Error('invariant 3')
+  engineOf(tutti).listeners.happened(run.id, true)
+  await expect(done).rejects.toThrow('invariant 3')
+  await expect(run.output()).rejects.toThrow('invariant 3')
+  expect(seen.at(-1)).toMatchObject({ type: 'turn.started' })
 })
