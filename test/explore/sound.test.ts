@@ -176,6 +176,18 @@ describe('what is pruned changes nothing', () => {
     })
 })
 
+test('a run that is out of time is another choice than one that crosses another limit', async () => {
+  const definition = (): Definition<any> =>
+    topology({
+      name: 'limits',
+      flows: ['Start -> H -> End', 'H <-> A'],
+      agents: { H: hub('all', ['A', 'A', 'A']), A: { act: (turn) => turn.reply('a') } },
+      limits: { timeoutMs: 1_000, maxBranches: 2 },
+    })
+  const found = await explore(definition, { faults: ['timeout'] })
+  expect(found.independent, found.text()).toBe(true)
+})
+
 test('on the kernel alone every order is played from the state before it, and all report the same', () => {
   const { shape, code } = internalsOf(small['two turns each'] as () => Definition<any>)
   const begun = decide(newState, { type: 'run.start', runId: 'run', nonce: 'n', shape, tags: {} }, 1, code)

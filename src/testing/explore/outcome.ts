@@ -82,10 +82,11 @@ function countedOf({ branches, steps, status }: Omit<Report, 'measured'>): (bran
   return (branch, agent) => ids.has(branch) || names.has(agent)
 }
 
-/** Why a run was closed early: then that is all that an order may not change. */
+/** Why a run was closed early: then that is all that an order may not change. That its time is over is a choice of its own. */
 function closingOf(journal: readonly Event[]): string | null {
   const closing = journal.find((event) => event.type === 'run.closing')
-  return closing?.type === 'run.closing' ? closing.cause : null
+  if (closing?.type !== 'run.closing') return null
+  return closing.cause === 'limit' && closing.error.code === 'LIMIT_TIME' ? 'timeout' : closing.cause
 }
 
 /** The agents that were made to fail, and where: for equal faults, outcomes are equal. Crashes and duplicates must change nothing. */
