@@ -2,6 +2,34 @@ import { type ActivityContext, TuttiError } from 'tutti'
 import { expect, test } from 'vitest'
 import { codeOf, deferred, journal, journalSoFar, opened, rest, solo, type SoloTurn, timed, typesOf, untilAborted } from './opened.js'
 
+/** Behaves like a promise, as queries of databases do, and is none: its `then` gives nothing back and may call twice. */
+const query = (value: unknown): never => {
+  const then = (done: (value: never) => void): void =>
+    void setImmediate(() => {
+      done(value as never)
+      done('again' as never)
+    })
+  return { then } as never
+}
+
+test('what only behaves like a promise is waited for, in a step and in a turn', async () => {
+  await using tutti = await opened()
+  const definition = solo((turn) => query(turn.finish('done')))
+  expect(await tutti.execute(definition)).toBe('done')
+  const stepping = solo(async (turn) => turn.finish(await turn.step('query', () => query([1, 2]))))
+  expect(await tutti.execute(stepping)).toEqual([1, 2])
+  const hostile = solo(
+    () =>
+      ({
+        get then(): never {
+          throw new Error('not me')
+        },
+      }) as never,
+  )
+  const { status } = await (await tutti.start(hostile)).result()
+  expect(status).toBe('failed')
+})
+
 test('a step gives what its code gives, as frozen JSON, and nothing for nothing', async () => {
   await using tutti = await opened()
   const given: unknown[] = []
