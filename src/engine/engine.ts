@@ -290,7 +290,8 @@ export class Engine {
     let claimed = false
     for (const event of events) {
       this.#route(entry, event)
-      if (event.type === 'run.released') this.#lost(entry)
+      // One that is read while this worker claims the run was the last owner's.
+      if (event.type === 'run.released' && !entry.claiming) this.#lost(entry)
       claimed ||= event.type === 'run.claimed' && event.epoch === entry.owner?.epoch
     }
     const { owner } = entry

@@ -1,3 +1,4 @@
+/* oxlint-disable unicorn/no-thenable -- one test is about such objects */
 import { type ActivityContext, TuttiError } from 'tutti'
 import { expect, test } from 'vitest'
 import { codeOf, deferred, journal, journalSoFar, opened, rest, solo, type SoloTurn, timed, typesOf, untilAborted } from './opened.js'
