@@ -290,12 +290,14 @@ export class Engine {
     let claimed = false
     for (const event of events) {
       this.#route(entry, event)
-      // One that is read while this worker claims the run was the last owner's.
+      if (event.type === 'run.claimed' && event.epoch === entry.owner?.epoch) {
+        claimed = true
+        entry.claiming = false
+      }
+      // One before this worker's own claim was the last owner's.
       if (event.type === 'run.released' && !entry.claiming) this.#lost(entry)
-      claimed ||= event.type === 'run.claimed' && event.epoch === entry.owner?.epoch
     }
     const { owner } = entry
-    if (claimed) entry.claiming = false
     // Whoever claims a run performs all that is outstanding in it, not only what came last; and nothing before that is durable.
     if (owner !== null && !entry.claiming) this.#perform(entry, claimed ? null : before)
     this.#heldTurns.forget(entry)

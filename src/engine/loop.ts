@@ -312,7 +312,7 @@ export class Loop {
     if (creates || statusOf(before) !== statusOf(state)) item.status = statusOf(state)
     const agents = agentMarks(entry.marked, held)
     if (creates || agents.length > 0 || waitsChanged(before, state)) item.waits = waitsOf(state, held)
-    if (isReleased(before, state)) item.own = 'release'
+    if (isReleased(events, state)) item.own = 'release'
     if (isOver(state)) item.ended = true
     const marks = before.asks === state.asks && before.status === state.status ? agents : [...marksOf(before, state), ...agents]
     if (marks.length > 0) item.marks = marks
@@ -384,7 +384,8 @@ function waitsChanged(before: State, state: State): boolean {
 
 const nobody: Holds = new Map([])
 
-const isReleased = (before: State, state: State): boolean => before.held && !state.held
+/** Also one that was claimed in the same append is given back. */
+const isReleased = (events: readonly Event[], { held }: State): boolean => !held && events.some(({ type }) => type === 'run.released')
 
 /** For which agents a run is known to wait once its next append is durable. Who has just got it does not know yet, and leaves it. */
 function heldBy({ claiming, held, marked }: RunEntry): Holds {
@@ -415,7 +416,7 @@ function agentMarks(before: Holds, after: Holds): Mark[] {
  */
 function wakeOf(entry: RunEntry, state: State, events: readonly Event[], at: number, port: LoopPort): number | null | undefined {
   const { owner, held } = entry
-  if (!isReleased(entry.state, state)) return owner === null || held.size > 0 ? dueAt(state, at, held) : undefined
+  if (!isReleased(events, state)) return owner === null || held.size > 0 ? dueAt(state, at, held) : undefined
   // What else is in the append may have ended its sleep.
   if (held.size === 0) return dueAt(state, at, held, events.length === 1 && port.isAsleep(entry))
   return events.length === 1 && !saysMore(entry) ? undefined : at

@@ -170,3 +170,36 @@ test('a run goes on under another version of its definition only where that one 
   expect(place.lines('v3')).toEqual([expect.stringMatching(/^after /)])
   expect((await run.summary()).waitsFor).toEqual([])
 })
+
+test(
+  'a worker that has looked at a run goes on with it when its owner leaves, although it reads of that only while it claims',
+  patience,
+  async () => {
+    using place = new Place()
+    const bodies: string[] = []
+    const definition = (who: string) =>
+      tutti.topology({
+        name: 'handed on',
+        flows: ['Start -> A -> End'],
+        agents: {
+          A: async (turn) => {
+            bodies.push(who)
+            if (who === 'first') await new Promise((_, reject) => turn.signal.addEventListener('abort', () => reject(turn.signal.reason)))
+            return turn.finish(who)
+          },
+        },
+      })
+    const first = await tutti.open({ store: place.store })
+    const { id } = await first.start(definition('first'))
+    await until('it is at work', () => bodies.length > 0)
+    await using second = await tutti.open({ store: place.store, definitions: [definition('second')] })
+    const seen = await second.run(id)
+    expect(await seen.status()).toBe('running')
+    await first.close()
+    await until('the other one goes on', () => bodies.includes('second'))
+    expect(await seen.output()).toBe('second')
+    expect((await journalOf(seen)).filter(({ type }) => type === 'run.claimed' || type === 'run.released').map(({ type }) => type)).toEqual(
+      ['run.released', 'run.claimed'],
+    )
+  },
+)
