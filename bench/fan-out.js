@@ -50,34 +50,44 @@ function timed(work) {
 }
 
 const shapes = { plain, meeting }
+const widths = { small: 1_000, large: 10_000 }
 const [name, width] = process.argv.slice(2)
 
-if (name !== undefined) {
-  // One cell, in a process of its own: first as it comes, then warm.
-  const cold = timed(() => play(shapes[name], Number(width)))
-  const plays = 10_000 / Number(width)
-  const warm = { wall: Number.POSITIVE_INFINITY, cpu: Number.POSITIVE_INFINITY }
-  for (let round = 0; round < 12; round++) {
-    const { wall, cpu } = timed(() => {
-      for (let index = 0; index < plays; index++) play(shapes[name], Number(width))
-    })
-    warm.wall = Math.min(warm.wall, wall / plays)
-    warm.cpu = Math.min(warm.cpu, cpu / plays)
+/** Both widths in turn in one process, ten small ones for each large one, so that each has its share of what the collector does. */
+function inTurn(shape) {
+  const sums = { small: { wall: 0, cpu: 0 }, large: { wall: 0, cpu: 0 } }
+  const rounds = { warming: 8, counted: 24 }
+  for (let round = 0; round < rounds.warming + rounds.counted; round++) {
+    for (const [size, plays] of [
+      ['small', 10],
+      ['large', 1],
+    ]) {
+      const { wall, cpu } = timed(() => {
+        for (let index = 0; index < plays; index++) play(shape, widths[size])
+      })
+      if (round < rounds.warming) continue
+      sums[size].wall += wall / plays / rounds.counted
+      sums[size].cpu += cpu / plays / rounds.counted
+    }
   }
-  console.log(JSON.stringify({ cold, warm }))
-} else {
-  const cell = (shape, wide) =>
-    JSON.parse(execFileSync(process.execPath, [fileURLToPath(import.meta.url), shape, String(wide)], { encoding: 'utf8' }))
+  return sums
+}
+
+if (width !== undefined) console.log(JSON.stringify(timed(() => play(shapes[name], Number(width)))))
+else if (name !== undefined) console.log(JSON.stringify(inTurn(shapes[name])))
+else {
+  const cell = (...args) => JSON.parse(execFileSync(process.execPath, [fileURLToPath(import.meta.url), ...args], { encoding: 'utf8' }))
   const line = (shape, what, small, large, aim) =>
     console.log(
       `${shape.padEnd(8)} ${what.padEnd(38)} 1,000: ${small.toFixed(1)} ms   10,000: ${large.toFixed(1)} ms   ratio ${(large / small).toFixed(1)}${aim}   ${((large * 1_000) / 10_000).toFixed(1)} µs a branch`,
     )
   for (const shape of Object.keys(shapes)) {
-    const small = cell(shape, 1_000)
-    const large = cell(shape, 10_000)
-    line(shape, "a process's first fan-out, on the wall", small.cold.wall, large.cold.wall, '')
-    line(shape, "a process's first fan-out, processor", small.cold.cpu, large.cold.cpu, '')
-    line(shape, 'warm, again and again, on the wall', small.warm.wall, large.warm.wall, ' (at most 12)')
-    line(shape, 'warm, again and again, processor', small.warm.cpu, large.warm.cpu, ' (at most 12)')
+    const small = cell(shape, String(widths.small))
+    const large = cell(shape, String(widths.large))
+    line(shape, "a process's first fan-out, on the wall", small.wall, large.wall, '')
+    line(shape, "a process's first fan-out, processor", small.cpu, large.cpu, '')
+    const warm = cell(shape)
+    line(shape, 'warm, in turn, mean, on the wall', warm.small.wall, warm.large.wall, ' (at most 12)')
+    line(shape, 'warm, in turn, mean, processor', warm.small.cpu, warm.large.cpu, ' (at most 12)')
   }
 }

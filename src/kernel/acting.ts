@@ -8,7 +8,7 @@ import { failStep, stepOf } from './gate.js'
 import { askOf, childBranch, forkBarrier } from './ids.js'
 import { joinSpec } from './join.js'
 import type { Branch } from './state.js'
-import { barrierOf, branchOf, shapeOf, slotsOf, targetsOf, waitingAgent } from './state.js'
+import { barrierOf, branchOf, shapeOf, targetsOf, waitingAgent } from './state.js'
 
 /** Does what a legal action says (KERNEL §3). */
 export function perform(draft: Draft, branch: Branch, action: Action): void {
@@ -63,10 +63,9 @@ function go(draft: Draft, branch: Branch, to: string): void {
 }
 
 function arrive(draft: Draft, branch: Branch): void {
-  const { id, agent, scope } = branch
-  const slots = slotsOf(branch)
-  for (let place = 0; place < slots.length; place++)
-    emit(draft, { seq: 0, at: 0, type: 'barrier.arrived', barrier: scope, slot: slots[place] ?? 0, by: agent, branch: id })
+  const { id, agent, scope, slot, slots } = branch
+  for (let place = 0; place < (slots?.length ?? 1); place++)
+    emit(draft, { seq: 0, at: 0, type: 'barrier.arrived', barrier: scope, slot: slots?.[place] ?? slot, by: agent, branch: id })
   emit(draft, { seq: 0, at: 0, type: 'branch.settled', branch: id, status: 'arrived' })
 }
 

@@ -2,7 +2,7 @@ import { evaluate, goOnAfterUndo } from './barrier.js'
 import { crossLimit } from './closing.js'
 import { startUndos, undoProgress } from './compensation.js'
 import type { Draft } from './draft.js'
-import { emit } from './draft.js'
+import { emit, none } from './draft.js'
 import { endIfOver } from './ending.js'
 import { compareIds } from './ids.js'
 import { decideGates } from './gate.js'
@@ -36,7 +36,7 @@ function goOnUndoing(draft: Draft): boolean {
 function evaluateTouched(draft: Draft): void {
   while (draft.slots.length > 0) {
     const touched = innermostFirst(draft.slots)
-    draft.slots = []
+    draft.slots = none
     for (let place = 0; place < touched.length; place++) evaluate(draft, touched[place] ?? '')
   }
 }

@@ -10,7 +10,7 @@ import { branchOf, shapeOf } from './state.js'
  * 1. The state belongs to whoever decides; it changes by `emit` alone, through the same `fold` that reads a journal.
  * 2. `slots` are the barriers whose slots changed, `scopes` those whose branches moved: what must be looked at again.
  *    A list may name one twice; whoever takes it looks at each once.
- * 3. `turned` are the branches that were given a new turn in this step; `gates` the steps whose gates must be looked at.
+ * 3. `turned` are the branches that were given another turn in this step; `gates` the steps whose gates must be looked at.
  */
 export interface Draft {
   readonly state: Folding
@@ -51,7 +51,7 @@ export function emit(draft: Draft, body: EventBody & { readonly seq?: 0; readonl
 }
 
 /** Most steps touch nothing of a kind, or one thing, and that again at once. */
-const none: readonly string[] = Object.freeze([])
+export const none: readonly string[] = Object.freeze([])
 
 function added(list: readonly string[], id: string): readonly string[] {
   if (list.length === 0) return [id]
@@ -67,8 +67,9 @@ function changed(draft: Draft, scope: string): void {
 
 function touch(draft: Draft, body: EventBody): void {
   switch (body.type) {
-    // These come by the thousand, and touch nothing.
+    // These come by the thousand, and touch nothing: a branch may always take its first turn.
     case 'activity.completed':
+    case 'branch.opened':
     case 'turn.started':
     case 'turn.completed':
       return
@@ -97,7 +98,6 @@ function touch(draft: Draft, body: EventBody): void {
       changed(draft, body.barrier)
       draft.turned = added(draft.turned, body.branch)
       return
-    case 'branch.opened':
     case 'gate.opened':
     case 'branch.notified':
     case 'ask.answered':

@@ -82,6 +82,25 @@ function mergedMessage(all: readonly Asked[]): TurnMessage {
 export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
   const barrier = barrierOf(state, event.barrier)
   const parent = event.parent === null ? null : branchOf(state, event.parent)
+  if (barrier.approaching.length > 0) count(state, changingBarrier(state, barrier.id), event.to, 1)
+  state.branchesUsed++
+  follow(state, event.branch, event.parent)
+  if (parent !== null) changingBranch(state, parent.id).children++
+  if (event.gated || parent === null || !openAlike(state, event, barrier, parent)) openByItself(state, event, barrier, parent)
+}
+
+/** Opens a child of a fork as one like its siblings: whether it is one. */
+function openAlike(state: Folding, { branch, slot }: Of<'branch.opened'>, barrier: Barrier, parent: Branch): boolean {
+  if (barrier.kind !== 'fork' || barrier.base !== undefined || parent.memory !== null) return false
+  const branches = state.branches.open(barrier, parent, slot, state.queue.tail, state.edit)
+  if (branches === null) return false
+  state.branches = branches
+  state.queue = state.queue.push(branch, state.edit)
+  state.fresh++
+  return true
+}
+
+function openByItself(state: Folding, event: Of<'branch.opened'>, barrier: Barrier, parent: Branch | null): void {
   const from = parent === null ? 'Start' : parent.agent
   const request = barrier.calls[event.slot]?.request
   const branch: ChangingBranch = {
@@ -109,10 +128,6 @@ export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
     forks: 0,
     asks: 0,
   }
-  if (barrier.approaching.length > 0) count(state, changingBarrier(state, barrier.id), branch.agent, 1)
-  state.branchesUsed++
-  follow(state, branch.id, event.parent)
-  if (parent !== null) changingBranch(state, parent.id).children++
   state.branches = state.branches.set(branch.id, branch, state.edit)
   if (!event.gated) nextTurn(state, branch, branch.message)
 }

@@ -58,12 +58,20 @@ function remembered(state: Folding, branch: Branch, action?: Action): Branch['me
 const started: Branch['standing'] = Object.freeze({ status: 'ready', ticket: null })
 
 export function turnStarted(state: Folding, event: Of<'turn.started'>): void {
+  state.running++
+  const ticket = state.branches.ticketOfNext(event.branch, event.seq, event.at)
+  if (ticket !== null) {
+    state.branches = state.branches.startNext(event.branch, event.seq, event.at, state.edit)
+    state.queue = state.queue.delete(ticket, state.edit)
+    state.fresh--
+    state.turnsUsed++
+    return
+  }
   const branch = changingBranch(state, event.branch)
   dequeue(state, branch)
   branch.standing = started
   branch.startSeq = event.seq
   branch.startAt = event.at
-  state.running++
   if (branch.attempt === 1) state.turnsUsed++
 }
 

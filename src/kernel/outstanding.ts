@@ -1,5 +1,6 @@
-import type { Attempt, Branch, State, Timer } from './state.js'
-import { liveAttempt } from './state.js'
+import { Branches } from './branches.js'
+import type { Attempt, State, Timer } from './state.js'
+import { liveAttempt, newState } from './state.js'
 import { Trie } from './trie.js'
 import type { UndoAttempt } from './undo-state.js'
 
@@ -19,23 +20,15 @@ export function outstanding(state: State): Effect[] {
 export function owedSince(before: State | null, after: State): { readonly begun: Effect[]; readonly timersGone: string[] } {
   const begun: Effect[] = []
   if (before !== null && isSame(before, after)) return { begun, timersGone: [] }
-  const branches = Trie.changes(before?.branches ?? Trie.empty<Branch>(), after.branches)
   const aborting = Trie.changes(before?.aborting ?? Trie.empty<Attempt>(), after.aborting)
   const timers = Trie.changes(before?.timers ?? Trie.empty<Timer>(), after.timers)
-  const started = branches.set.filter(([id, branch]) => branch.startSeq !== 0 && !isSameTurn(before?.branches.get(id), branch))
-  for (const [, branch] of started.sort(([, a], [, b]) => a.startSeq - b.startSeq))
-    begun.push({ type: 'turn.perform', attempt: liveAttempt(branch) })
+  const started = Branches.begunSince(before?.branches ?? newState.branches, after.branches)
+  for (const branch of started.sort((a, b) => a.startSeq - b.startSeq)) begun.push({ type: 'turn.perform', attempt: liveAttempt(branch) })
   for (const [, attempt] of aborting.set) begun.push({ type: 'turn.abort', attempt })
   for (const [, timer] of timers.set) begun.push({ type: 'timer.wait', timer })
   const undos = Trie.changes(before?.undo.running ?? Trie.empty<UndoAttempt>(), after.undo.running)
   for (const [, undo] of undos.set.sort(([, a], [, b]) => a.seq - b.seq)) begun.push({ type: 'undo.perform', undo })
   return { begun, timersGone: timers.gone }
-}
-
-/** Whether the attempt that is live is the one that was. */
-function isSameTurn(before: Branch | undefined, { startSeq, startAt, turn, attempt, agent }: Branch): boolean {
-  if (before === undefined || before.startSeq !== startSeq || before.startAt !== startAt) return false
-  return before.turn === turn && before.attempt === attempt && before.agent === agent
 }
 
 /** Most commits record the result of an activity, and owe nothing new. */

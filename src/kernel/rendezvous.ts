@@ -1,5 +1,5 @@
 import type { Draft } from './draft.js'
-import { emit } from './draft.js'
+import { emit, none } from './draft.js'
 import { byId } from './ids.js'
 import { mergedAtRendezvous } from './merging.js'
 import { barrierOf, branchOf, shapeOf } from './state.js'
@@ -17,25 +17,29 @@ interface Group {
 export function meet(draft: Draft): boolean {
   if (draft.scopes.length === 0) return false
   const scopes = draft.scopes.length === 1 ? draft.scopes : byId(new Set(draft.scopes), (id) => id)
-  draft.scopes = []
-  const groups: Group[] = []
-  for (const id of scopes) addThoseThatFire(draft, id, groups)
+  draft.scopes = none
+  let groups: Group[] | null = null
+  for (let place = 0; place < scopes.length; place++) groups = withThoseThatFire(draft, scopes[place] ?? '', groups)
+  if (groups === null) return false
   for (const group of groups) merge(draft, group)
-  return groups.length > 0
+  return true
 }
 
 /** Looked at whenever a branch has moved, and nearly always in vain. */
-function addThoseThatFire(draft: Draft, id: string, groups: Group[]): void {
+function withThoseThatFire(draft: Draft, id: string, groups: Group[] | null): Group[] | null {
   const barrier = draft.state.barriers.get(id)
-  if (barrier === undefined) return
+  if (barrier === undefined) return groups
+  let found = groups
   const { joins } = shapeOf(draft.state)
   for (let index = 0; index < joins.length; index++) {
     const group = barrier.groups[index]
     if (group === null || group === undefined || (barrier.approaching[index] ?? 0) > 0) continue
     const upstream = draft.state.reaches.get(barrier.reach)?.upstream[index] ?? []
     if (upstream.some((other) => barrier.groups[other] !== null)) continue
-    groups.push({ barrier: id, node: joins[index] ?? '', branches: group.entries().map(([, branch]) => branch) })
+    found ??= []
+    found.push({ barrier: id, node: joins[index] ?? '', branches: group.entries().map(([, branch]) => branch) })
   }
+  return found
 }
 
 /** The branches of a group become one: the one with the lowest slot survives and answers for all. */

@@ -1,3 +1,4 @@
+import { Branches } from './branches.js'
 import type { JoinData } from './join.js'
 import { recounted } from './recount.js'
 import { valuesOf } from './reported.js'
@@ -69,7 +70,7 @@ export function loadState(json: unknown): State {
   for (const key of tries) loaded[key] = Trie.from(saved[key] as Entries<never>)
   const { waiting, tail } = saved['queue'] as { readonly waiting: readonly (readonly [number, string])[]; readonly tail: number }
   loaded['queue'] = TurnQueue.from(waiting, tail)
-  loaded['branches'] = Trie.from((saved['branches'] as Entries<Branch>).map(([id, branch]) => [id, loadBranch(branch)] as const))
+  loaded['branches'] = Branches.from((saved['branches'] as Entries<Branch>).map(([id, branch]) => [id, loadBranch(branch)] as const))
   loaded['barriers'] = Trie.from(
     (saved['barriers'] as readonly SavedBarrier[]).map((barrier) => [barrier.id, loadBarrier(barrier)] as const),
   )

@@ -2,6 +2,7 @@ import type { Action, Approval, BranchState } from './action.js'
 import type { Failure } from './failure.js'
 import { childBranch, rootBranch } from './ids.js'
 import type { JoinSpec } from './join.js'
+import { Branches } from './branches.js'
 import type { BranchMemory } from './memory.js'
 import type { StepMessage, TurnMessage } from './message.js'
 import type { Reach } from './reach.js'
@@ -31,7 +32,7 @@ export interface State {
   readonly at: number
   readonly pausedAt: number | null
   readonly pausedMs: number
-  readonly branches: Trie<Branch>
+  readonly branches: Branches
   readonly barriers: Trie<Barrier>
   readonly asks: Trie<OpenAsk>
   /** Asks that are over, so that a second answer can be told from an unknown ask. */
@@ -301,7 +302,7 @@ export const newState: State = Object.freeze({
   at: 0,
   pausedAt: null,
   pausedMs: 0,
-  branches: Trie.empty<Branch>(),
+  branches: Branches.empty(),
   barriers: Trie.empty<Barrier>(),
   asks: Trie.empty<OpenAsk>(),
   closedAsks: Trie.empty<'answered' | 'expired' | 'closed'>(),

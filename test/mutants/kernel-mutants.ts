@@ -36,8 +36,10 @@ export const topologyMutants: readonly Mutant[] = [
       {
         file: 'kernel/closing.js',
         find: "emit(draft, { type: 'run.closing', cause: 'limit', error });\n    closeAll(draft);",
-        put: "const id = draft.turned.findLast((one) => draft.state.branches.has(one));\n    if (id !== undefined) return emit(draft, { type: 'branch.settled', branch: id, status: 'failed', error });\n    emit(draft, { type: 'run.closing', cause: 'limit', error });\n    closeAll(draft);",
+        put: "const id = draft.turned.findLast((one) => draft.state.branches.get(one) !== undefined);\n    if (id !== undefined) return emit(draft, { type: 'branch.settled', branch: id, status: 'failed', error });\n    emit(draft, { type: 'run.closing', cause: 'limit', error });\n    closeAll(draft);",
       },
+      { file: 'kernel/draft.js', find: "case 'branch.opened':\n        case 'turn.started':", put: "case 'turn.started':" },
+      { file: 'kernel/draft.js', find: "case 'gate.opened':", put: "case 'branch.opened':\n        case 'gate.opened':" },
       {
         file: 'kernel/consequences.js',
         find: '    checkTurns(draft);\n',
@@ -136,7 +138,7 @@ export const topologyMutants: readonly Mutant[] = [
       {
         file: 'kernel/rendezvous.js',
         find: 'for (const group of groups)\n        merge(draft, group);',
-        put: 'const since = (group) => Math.min(...group.branches.map((one) => branchOf(draft.state, one).standing.seq));\n    const [first] = groups.sort((a, b) => since(a) - since(b));\n    if (first !== undefined) {\n        merge(draft, first);\n        draft.scopes.push(...scopes);\n    }',
+        put: 'const since = (group) => Math.min(...group.branches.map((one) => branchOf(draft.state, one).standing.seq));\n    const [first] = groups.sort((a, b) => since(a) - since(b));\n    if (first !== undefined) {\n        merge(draft, first);\n        draft.scopes = [...scopes];\n    }',
       },
     ],
   },
