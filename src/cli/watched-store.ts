@@ -25,10 +25,13 @@ export class WatchedStore {
 
   /** Resolves when the version is another than this one. One waits at a time. */
   async movedSince(version: number): Promise<void> {
+    // Watching a store keeps no process alive; whoever waits for what another process writes must be.
+    const alive = setInterval(() => {}, 60_000)
     while (this.#version === version)
       await new Promise<void>((resolve) => {
         this.#wake = resolve
       })
+    clearInterval(alive)
   }
 
   /** Lets whoever waits look again. */

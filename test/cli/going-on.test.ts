@@ -99,6 +99,34 @@ describe('--detach', () => {
   })
 })
 
+describe('tail', () => {
+  test('follows a run that another process executes to its end, through a question, and ends as the run does', async () => {
+    using place = new Place()
+    place.write('asking.mjs', files.asking)
+    expect(await place.tutti('run', 'asking.mjs', '--id', 'a')).toMatchObject({ code: 4 })
+    const tail = place.begin('tail', 'a')
+    await until('all that has happened so far is printed', () => tail.out().includes('ask.opened'))
+    // It waits now, with nothing to do, for as long as another command takes.
+    expect(await place.tutti('run', 'asking.mjs', '--id', 'b')).toMatchObject({ code: 4 })
+    expect(tail.process.exitCode).toBeNull()
+    expect(await place.tutti('answer', 'a', 'r~1', '2')).toMatchObject({ code: 0 })
+    expect(await tail.end).toMatchObject({ code: 0, out: expect.stringMatching(/run\.succeeded \{"said":2\}\n$/), err: '' })
+  })
+
+  test('of a run that is cancelled ends with 1, and Ctrl-C ends one that still waits', async () => {
+    using place = new Place()
+    place.write('asking.mjs', files.asking)
+    await place.tutti('run', 'asking.mjs', '--id', 'a')
+    const [tail, interrupted] = [place.begin('tail', 'a', '--json'), place.begin('tail', 'a')]
+    await until('both wait', () => [tail, interrupted].every(({ out }) => out().includes('ask.opened')))
+    interrupted.process.kill('SIGINT')
+    await interrupted.end
+    expect(interrupted.process.signalCode).toBe('SIGINT')
+    await place.tutti('cancel', 'a')
+    expect(await tail.end).toMatchObject({ code: 1, out: expect.stringContaining('"run.cancelled"'), err: '' })
+  })
+})
+
 test('a file that was moved is named again, and another version of it is refused', async () => {
   using place = new Place()
   place.write('old.mjs', files.asking)

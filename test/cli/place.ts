@@ -17,6 +17,14 @@ export interface Said {
   readonly err: string
 }
 
+/** A command that goes on, with what it has said so far. */
+export interface Begun {
+  readonly process: ChildProcessWithoutNullStreams
+  readonly end: Promise<Said>
+  readonly out: () => string
+  readonly err: () => string
+}
+
 /** A folder in which somebody uses the command line; it goes with the test. */
 export class Place implements Disposable {
   readonly folder: string = mkdtempSync(join(tmpdir(), 'tutti-cli-'))
@@ -39,7 +47,7 @@ export class Place implements Disposable {
   }
 
   /** Calls the command in a pipe; it can be given input and signals before its end. */
-  begin(...args: readonly string[]): { readonly process: ChildProcessWithoutNullStreams; readonly end: Promise<Said>; err: () => string } {
+  begin(...args: readonly string[]): Begun {
     // Called by itself and with no key, whatever the tests were called by.
     const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_command$|^TUTTI_|_API_KEY$|_BASE_URL$/.test(name)))
     const child = spawn(process.execPath, [main, ...args], { cwd: this.folder, env: { ...env, FORCE_COLOR: '1' } })
@@ -53,7 +61,7 @@ export class Place implements Disposable {
     const end = new Promise<Said>((resolve) => {
       child.on('close', (code) => resolve({ code, ...said }))
     })
-    return { process: child, end, err: () => said.err }
+    return { process: child, end, out: () => said.out, err: () => said.err }
   }
 
   /** What a command prints as JSON. */
