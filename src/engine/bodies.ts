@@ -102,10 +102,17 @@ export class Bodies {
     const id = attemptId(attempt.branch, attempt.turn, attempt.attempt)
     const execution = entry.executions.get(id)
     if (execution?.stage === 'running') return execution.abort('the branch was cancelled')
+    this.#forgo(entry, attempt)
+    this.#port.say(entry, { type: 'turn.settle', ...attempt, how: 'ended' })
+  }
+
+  /** An attempt that does not run here is not going to. */
+  #forgo(entry: RunEntry, attempt: Attempt): void {
+    const id = attemptId(attempt.branch, attempt.turn, attempt.attempt)
+    const execution = entry.executions.get(id)
     if (execution !== undefined) this.#takeBack(execution)
     this.#port.engine.agents.unprobe(attempt.agent, () => turnId(entry, attempt))
     entry.executions.delete(id)
-    this.#port.say(entry, { type: 'turn.settle', ...attempt, how: 'ended' })
   }
 
   #ended(entry: RunEntry, definition: Internals, execution: Execution): void {
@@ -148,6 +155,7 @@ export class Bodies {
       },
       mayStart: () => this.#port.stillOwns(entry),
       isAdmitted: (attempt) => {
+        if (entry.state.pausedAt !== null) return false
         const agent = agentOf(definition, attempt)
         return agent === null || agents.admission(agent.name, 'fail', () => turnId(entry, attempt)) === 'go'
       },
@@ -213,12 +221,15 @@ export class Bodies {
         graceMs: options.graceMs,
         entered: () => this.#entered(execution),
         ended: () => {
-          if (entry.undos.get(undo.of) === execution) entry.undos.delete(undo.of)
+          const isLast = entry.undos.get(undo.of) === execution
+          if (isLast) entry.undos.delete(undo.of)
           this.#leave(execution)
+          if (isLast && execution.heldBack && entry.owner !== null) this.#undoAgain(entry, undo)
           this.#port.ended(entry)
         },
         submit: (command) => new Promise((resolve) => this.#port.say(entry, command, resolve)),
         mayStart: () => this.#port.stillOwns(entry),
+        isAdmitted: () => entry.state.pausedAt === null,
         resources: () => this.#resources(entry),
         emit: (data) => listeners.tell(entry.id, { type: 'emit', branch, agent, after: entry.state.seq, data }),
         lend: (name, value) => options.seam?.lend(name, value, { run: entry.id, branch, agent, id }) ?? value,
@@ -230,6 +241,12 @@ export class Bodies {
     )
     entry.undos.set(undo.of, execution)
     this.#begin(execution)
+  }
+
+  /** An undo that had not begun may begin, if its run was resumed meanwhile. */
+  #undoAgain(entry: RunEntry, { of }: UndoAttempt): void {
+    const owed = entry.state.undo.running.get(of)
+    if (owed !== undefined && entry.state.pausedAt === null) this.undo(entry, owed)
   }
 
   async #undoChild(entry: RunEntry, child: string, signal: AbortSignal): Promise<void> {
@@ -309,6 +326,16 @@ export class Bodies {
       // What waits for the next macrotask already goes on waiting.
       this.#giving = before
       for (const task of tasks) task()
+    }
+  }
+
+  /** The run is paused: what has not begun is taken back. It is still owed, and whoever resumes the run has it executed. */
+  pause(entry: RunEntry): void {
+    for (const { stage, attempt } of entry.executions.values()) if (stage !== 'running') this.#forgo(entry, attempt)
+    for (const [of, undo] of entry.undos) {
+      if (undo.stage === 'running') continue
+      this.#takeBack(undo)
+      entry.undos.delete(of)
     }
   }
 

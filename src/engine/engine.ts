@@ -321,8 +321,8 @@ export class Engine {
     for (const effect of begun) {
       switch (effect.type) {
         case 'turn.perform':
-          // A turn that was in flight when its worker died is not begun again while the run is paused.
-          if (before !== null || state.pausedAt === null) this.#bodies.dispatch(entry, effect.attempt)
+          // What was started before a pause and has not begun, or was in flight when its worker died, begins when the run is resumed.
+          if (state.pausedAt === null) this.#bodies.dispatch(entry, effect.attempt)
           break
         case 'turn.abort':
           this.#bodies.abort(entry, effect.attempt)
@@ -331,20 +331,20 @@ export class Engine {
           this.#await(entry, effect.timer)
           break
         case 'undo.perform':
-          if (before !== null || state.pausedAt === null) this.#bodies.undo(entry, effect.undo)
+          if (state.pausedAt === null) this.#bodies.undo(entry, effect.undo)
           break
       }
     }
     if (before !== null && (before.pausedAt === null) !== (state.pausedAt === null)) this.#pausedOrResumed(entry)
   }
 
-  /** While a run is paused its clock stands still: its alarms are taken back, and set again for later. */
+  /** While a run is paused its clock stands still and nothing begins: its alarms and what has not begun are taken back, and come again later. */
   #pausedOrResumed(entry: RunEntry): void {
     for (const timer of entry.state.timers.values()) this.#await(entry, timer)
     const by = `the run ${entry.id}`
     for (const child of entry.children)
       void this.submit(child, { type: entry.state.pausedAt === null ? 'run.resume' : 'run.pause', by }).catch(() => {})
-    if (entry.state.pausedAt !== null) return
+    if (entry.state.pausedAt !== null) return this.#bodies.pause(entry)
     for (const attempt of attemptsOf(entry.state)) this.#bodies.dispatch(entry, attempt)
     for (const undo of entry.state.undo.running.values()) this.#bodies.undo(entry, undo)
   }

@@ -52,7 +52,7 @@ export interface ExecutionPort {
   submit(by: Attempt, command: Command, settled: (outcome: { readonly refusal?: Refusal | undefined }) => void): void
   /** Whether this process still owns the run: asked before the turn and each of its steps. */
   mayStart(): boolean | Promise<boolean>
-  /** Whether its agent may act now, as far as was known when `mayStart` had its answer. */
+  /** Whether it may begin now: its run is not paused and its agent may act, as far as was known when `mayStart` had its answer. */
   isAdmitted(attempt: Attempt): boolean
   /** What an activity comes to, if a harness knows that. */
   known(speaker: ActivitySpeaker): Promise<ActivityOutcome> | null
@@ -86,7 +86,7 @@ export class Execution implements Body {
   readonly attempt: Attempt
   readonly lane: string
   stage: Body['stage'] = 'waiting'
-  /** It has not begun, because its agent may not act now. */
+  /** It has not begun, because its agent may not act now or its run is paused. */
   heldBack = false
   readonly #port: ExecutionPort
   readonly #state: State
@@ -277,18 +277,24 @@ export class Execution implements Body {
   #outcome(): Maybe<Command> {
     return andThen(this.#port.mayStart(), (may) => {
       if (!may) this.fence('another worker owns the run')
-      else if (!this.#port.isAdmitted(this.attempt)) {
-        this.heldBack = true
-        this.fence('its agent may not act now')
-      }
+      this.#admitted()
       return andThen(this.#port.resources(), (resources) => this.#body(resources))
     })
+  }
+
+  /** Throws if the body is not to begin; asked again after whatever may have taken time. */
+  #admitted(): void {
+    if (this.#status === 'running' && !this.#port.isAdmitted(this.attempt)) {
+      this.heldBack = true
+      this.fence('it may not begin now')
+    }
+    if (this.#status !== 'running') throw this.#reason ?? new Error('aborted')
   }
 
   #body(resources: ReadonlyMap<string, unknown>): Maybe<Command> {
     const { definition } = this.#port
     this.#resources = resources
-    if (this.#status !== 'running') throw this.#reason ?? new Error('aborted')
+    this.#admitted()
     return definition.kind === 'topology' ? this.#turn(definition) : this.#step(definition)
   }
 

@@ -30,6 +30,8 @@ export interface UndoPort {
   ended(): void
   submit(command: Command): Promise<{ readonly refusal?: Refusal | undefined }>
   mayStart(): Maybe<boolean>
+  /** Whether it may begin now: its run is not paused. */
+  isAdmitted(): boolean
   resources(): Maybe<ReadonlyMap<string, unknown>>
   /** A resource as this undo is given it. */
   lend(name: string, value: unknown): unknown
@@ -54,6 +56,8 @@ export class UndoExecution implements Body {
   #ended: Promise<unknown> = Promise.resolve()
   readonly lane: string
   stage: Body['stage'] = 'waiting'
+  /** It has not begun, because its run is paused. */
+  heldBack = false
 
   constructor(port: UndoPort, state: State, undo: UndoAttempt, lane: string) {
     this.lane = lane
@@ -87,7 +91,10 @@ export class UndoExecution implements Body {
       this.#cancelTimer = this.#port.alarms.at(this.#port.clock.now() + timeoutMs, () => this.#timeOut(timeoutMs))
     try {
       if (!(await this.#port.mayStart())) return
-      const performed = this.#perform(await this.#port.resources())
+      const resources = await this.#port.resources()
+      this.heldBack = !this.#port.isAdmitted()
+      if (this.heldBack) return
+      const performed = this.#perform(resources)
       this.#ended = performed.catch(() => {})
       await performed
       await this.#say({ type: 'undo.complete' })

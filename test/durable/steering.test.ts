@@ -116,6 +116,33 @@ test.each(situations)(
   },
 )
 
+test('a turn that waits for room does not begin while another process has its run paused', patience, async () => {
+  gate = deferred()
+  const begun: string[] = []
+  const queued = tutti.topology({
+    name: 'queued',
+    flows: ['Start -> A -> End'],
+    agents: {
+      A: async (turn: tutti.Turn<any>) => {
+        begun.push(turn.runId)
+        if (turn.runId === 'ahead') await gate.promise
+        return turn.finish('done')
+      },
+    },
+  } as never) as tutti.Topology<unknown, unknown>
+  await using engine = await tutti.open({ store: place.store, definitions: [queued], invariants: true, concurrency: 1 })
+  const ahead = await engine.start(queued, { id: 'ahead' })
+  const behind = await engine.start(queued, { id: 'behind' })
+  await until('the first has room', () => begun.length === 1)
+  expect(await elsewhere({ act: 'pause', run: 'behind' })).toEqual({ done: null })
+  gate.resolve()
+  expect(await ahead.output()).toBe('done')
+  await pass(30)
+  expect(begun).toEqual(['ahead'])
+  expect(await elsewhere({ act: 'resume', run: 'behind' })).toEqual({ done: null })
+  expect(await behind.output()).toBe('done')
+})
+
 test.each(situations)('a run cancelled %s by another process is over, and nothing of it goes on', patience, async (situation) => {
   await using engine = await open()
   const run = await inside(engine, situation)

@@ -293,6 +293,8 @@ class Stage {
 
   #committed(run: string, events: readonly Event[], state: State): void {
     this.#states.set(run, state)
+    // What has not begun is taken back while its run is paused, and held again when it is resumed.
+    if (state.pausedAt !== null) this.#scheduler.drop((held) => held.kind === 'start' && held.run === run)
     if (run === runId)
       for (const event of events) {
         this.#journal.push(event)
