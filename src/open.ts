@@ -7,6 +7,7 @@ import { systemClock } from './engine/clock.js'
 import { Engine } from './engine/engine.js'
 import { withEngine } from './engine/engine-of.js'
 import { runHandle } from './engine/run-handle.js'
+import { runNotFound } from './engine/run-not-found.js'
 import { summaryOf } from './engine/run-view.js'
 import type { StartGiven } from './engine/start.js'
 import { start } from './engine/start.js'
@@ -77,8 +78,7 @@ async function storeOf(store: string | Store | undefined, durability: 'process' 
 async function handleOf(engine: Engine, id: string, of: Definition | undefined): Promise<Run<never>> {
   const entry = await engine.entry(id)
   const run = entry?.state.run
-  if (run === null || run === undefined)
-    throw new TuttiError('RUN_NOT_FOUND', `there is no run ${id}`, { hint: 'tutti.runs() lists those of this store' })
+  if (run === null || run === undefined) throw runNotFound(id)
   if (of !== undefined && of.name !== run.shape.name)
     throw new TuttiError('RUN_OF_OTHER_DEFINITION', `the run ${id} is of '${run.shape.name}', not of '${of.name}'`)
   return runHandle(engine, id, run.shape.name, run.tags)

@@ -25,7 +25,7 @@ export const command: CliCommand = {
       .option('--json', 'print each event as a line of JSON'),
   run: async (terminal, [given], options: Options) => {
     const after = Number(options.after)
-    if (!Number.isInteger(after) || after < 0) throw wrongUse(`--after is the number of an event, not ${options.after}`)
+    if (!Number.isSafeInteger(after) || after < 0) throw wrongUse(`--after is the number of an event, not ${options.after}`)
     const watched = new WatchedStore(await openExisting(options.store))
     try {
       const row = await findRun(watched.store, given as string)

@@ -613,9 +613,22 @@ export class Engine {
     return this.#entries.get(runId)?.broken ?? null
   }
 
-  async journal(runId: string, after = 0, rows?: number): Promise<Event[]> {
-    const loaded = await this.options.store.load(runId, { after, ...(rows !== undefined && { limit: rows }) })
-    return loaded === null ? [] : this.#decoded(loaded.rows, after)
+  async journal(runId: string): Promise<Event[]> {
+    const loaded = await this.options.store.load(runId)
+    return loaded === null ? [] : this.#decoded(loaded.rows, 0)
+  }
+
+  /** What follows a place in the journal, at most so many rows; `isLast`: nothing will ever follow that. Null: there is no such run. */
+  async journalAfter(
+    runId: string,
+    after: number,
+    limit: number,
+  ): Promise<{ readonly events: readonly Event[]; readonly isLast: boolean } | null> {
+    const loaded = await this.options.store.load(runId, { after, limit })
+    if (loaded === null) return null
+    const events = await this.#decoded(loaded.rows, after)
+    const { endedAt, head } = loaded.row
+    return { events, isLast: endedAt !== null && (events.at(-1)?.seq ?? after) >= head }
   }
 
   /** Tells those who wait for it what has happened in a run. */

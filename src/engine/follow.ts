@@ -1,6 +1,7 @@
 import { TuttiError } from '../define/tutti-error.js'
 import type { Engine } from './engine.js'
 import type { Delta, JournalEvent } from '../inspect/events.js'
+import { runNotFound } from './run-not-found.js'
 import { eventView, isTerminal } from './run-view.js'
 
 export interface FollowOptions {
@@ -20,6 +21,11 @@ export async function* follow(
   run: { readonly id: string; readonly tags: Readonly<Record<string, string>> },
   options: FollowOptions,
 ): AsyncGenerator<JournalEvent | Delta> {
+  const from = options.after ?? 0
+  if (!Number.isSafeInteger(from) || from < 0)
+    throw new TuttiError('INVALID_INPUT', `\`after\` is the number of an event, or 0; not ${String(from)}`, {
+      hint: 'give the `seq` of the last event that you have seen',
+    })
   const deltas: Delta[] = []
   let heard = (): void => {}
   const unhear = options.deltas
@@ -31,21 +37,23 @@ export async function* follow(
   const aborted = (): void => heard()
   options.signal?.addEventListener('abort', aborted)
   try {
-    let after = options.after ?? 0
+    let after = from
     while (!options.signal?.aborted) {
       const changed = engine.listeners.waitFor(run.id, 'anything')
       const delta = new Promise<void>((resolve) => {
         heard = resolve
       })
       try {
-        const events = await engine.journal(run.id, after, rowsMax)
+        const part = await engine.journalAfter(run.id, after, rowsMax)
+        if (part === null) throw runNotFound(run.id)
+        const { events, isLast } = part
         for (const event of events) {
           if (options.signal?.aborted) return
           if (event.type === 'run.closing' || isTerminal(event)) deltas.length = 0
           after = event.seq
           yield eventView(event, { runId: run.id, tags: run.tags })
-          if (isTerminal(event)) return
         }
+        if (isLast) return
         // One at a time: the journal is looked at again before the next, so that a cancel silences what is still buffered.
         const next = events.length === 0 ? deltas.shift() : undefined
         if (next !== undefined) yield next

@@ -13,6 +13,7 @@ import { onceUnder } from './keyed.js'
 import { refused } from './refused.js'
 import type { RunEntry } from './run-entry.js'
 import { runHistory } from './run-history.js'
+import { runNotFound } from './run-not-found.js'
 import { askView, statusOf, summaryOf } from './run-view.js'
 import type { Command, Run, RunResult } from './tutti.js'
 
@@ -20,7 +21,7 @@ import type { Command, Run, RunResult } from './tutti.js'
 export function runHandle(engine: Engine, id: string, definition: string, tags: Readonly<Record<string, string>>): Run<never> {
   const current = async (): Promise<RunEntry> => {
     const entry = await engine.current(id)
-    if (entry === null) throw notFound(id)
+    if (entry === null) throw runNotFound(id)
     if (entry.broken !== null) throw entry.broken
     return entry
   }
@@ -58,7 +59,7 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
     summary: async () => {
       await current()
       const loaded = await engine.options.store.load(id, { after: Number.MAX_SAFE_INTEGER })
-      if (loaded === null) throw notFound(id)
+      if (loaded === null) throw runNotFound(id)
       return summaryOf(loaded.row, engine.executes(loaded.row))
     },
     report,
@@ -100,10 +101,6 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
     },
   }
   return Object.freeze(run) as Run<never>
-}
-
-function notFound(id: string): TuttiError {
-  return new TuttiError('RUN_NOT_FOUND', `there is no run ${id}`, { hint: 'tutti.runs() lists those of this store' })
 }
 
 async function untilOver(engine: Engine, id: string, current: () => Promise<RunEntry>): Promise<RunEntry> {

@@ -55,11 +55,36 @@ test('every reader sees the same, whenever it came, and from wherever it goes on
   const whole = await journal(run)
   expect(early.seen).toEqual(whole)
   expect(middle.seen).toEqual(whole)
-  for (let after = 0; after <= whole.length; after++) {
+  for (let after = 0; after <= whole.length + 1; after++) {
     const { seen, done } = reading(run, { after })
-    if (after < whole.length) await done
+    await done
     expect(seen).toEqual(whole.slice(after))
   }
+})
+
+test('a reader who begins after all that will ever happen ends with the run', async () => {
+  await using tutti = await opened()
+  const { gates, definition } = stepwise()
+  const run = await tutti.start(definition)
+  const { seen, done } = reading(run, { after: 1_000 })
+  await rest()
+  for (const gate of gates) gate.resolve()
+  await done
+  expect(seen).toEqual([])
+})
+
+test.each([-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 60, 'x', '1'])('after %s begins nowhere', async (after) => {
+  await using tutti = await opened()
+  const run = await tutti.start(solo((turn) => turn.finish()))
+  expect(await codeOf(reading(run, { after: after as number }).done)).toBe('INVALID_INPUT')
+})
+
+test('whoever reads a run that was deleted is told', async () => {
+  await using tutti = await opened()
+  const run = await tutti.start(solo((turn) => turn.finish()))
+  await run.result()
+  await tutti.gc({ endedBefore: Number.MAX_SAFE_INTEGER })
+  expect(await codeOf(reading(run).done)).toBe('RUN_NOT_FOUND')
 })
 
 test('a journal of thousands of events is read to its end', async () => {

@@ -3,6 +3,7 @@ import { withInternals } from '../../define/definition.js'
 import { TuttiError } from '../../define/tutti-error.js'
 import type { Engine } from '../../engine/engine.js'
 import { engineOf } from '../../engine/engine-of.js'
+import { runNotFound } from '../../engine/run-not-found.js'
 import type { Tutti } from '../../engine/tutti.js'
 import type { Exploration } from './exploration.js'
 import type { ExploreOptions } from './explore.js'
@@ -25,8 +26,7 @@ export async function exploreRun(tutti: Tutti, id: string, options: ExploreRunOp
   const engine = engineOf(tutti)
   const journal = await engine.journal(id)
   const [started] = journal
-  if (started?.type !== 'run.started')
-    throw new TuttiError('RUN_NOT_FOUND', `there is no run ${id}`, { hint: 'tutti.runs() lists those of this store' })
+  if (started?.type !== 'run.started') throw runNotFound(id)
   const { definition = definitionOf(engine, started.definition), beyond = 'stop', ...rest } = options
   const recorded = recordedIn(journal, beyond)
   return exploreWith(definition as Definition<unknown>, { ...rest, input: started.input }, recorded)
