@@ -6,6 +6,7 @@ import { collect } from './engine/collect.js'
 import { systemClock } from './engine/clock.js'
 import { Engine } from './engine/engine.js'
 import { withEngine } from './engine/engine-of.js'
+import { checkOpen } from './engine/open-check.js'
 import { runHandle } from './engine/run-handle.js'
 import { runNotFound } from './engine/run-not-found.js'
 import { summaryOf } from './engine/run-view.js'
@@ -14,13 +15,11 @@ import { start } from './engine/start.js'
 import type { Store } from './engine/store.js'
 import type { OpenOptions, Retention, Run, RunFilter, RunSummary, Tutti } from './engine/tutti.js'
 import type { RunStatus } from './inspect/report-data.js'
-import { pricesProblem } from './models/price.js'
 import { openStore, storePlace } from './stores/open-store.js'
 
 /** Opens an engine over a store. */
 export async function open(options: OpenOptions = {}): Promise<Tutti> {
-  const unpriced = options.prices === undefined ? undefined : pricesProblem(options.prices)
-  if (unpriced !== undefined) throw new TuttiError('INVALID_INPUT', unpriced)
+  checkOpen(options)
   const { store, own } = await storeOf(options.store, options.durability ?? 'process')
   const worker = await store.join({ nonce: crypto.randomUUID() })
   const engine = new Engine({

@@ -1,4 +1,5 @@
 import type { Problem } from '../kernel/problem.js'
+import { likely } from '../kernel/validate.js'
 
 /** What an option must be: a test, and the words for it. */
 export interface Kind {
@@ -54,11 +55,18 @@ export function optionProblems(given: Readonly<Record<string, unknown>>, kinds: 
       problems.push({
         code: 'UNKNOWN_OPTION',
         where: at,
-        message: `there is no option '${key}' here; there are ${Object.keys(kinds).join(', ')}`,
+        message: `there is no option '${key}' here${likely(key, Object.keys(kinds))}; there are ${Object.keys(kinds).join(', ')}`,
       })
-    else if (!kind.is(value)) problems.push({ code: 'BAD_OPTION', where: at, message: `${key} is ${kind.words}, not ${shown(value)}` })
+    else if (!kind.is(value))
+      problems.push({ code: 'BAD_OPTION', where: at, message: `${key} is ${kind.words}, not ${other(value, kind)}` })
   }
   return problems
+}
+
+/** A list that is none of those that were meant is not told that it is not a list. */
+function other(value: unknown, { words }: Kind): string {
+  const said = shown(value)
+  return words.startsWith(said) ? 'this one' : said
 }
 
 /** A value in a message: short, and never a throw. */

@@ -43,11 +43,20 @@ export function resource<T>(name: string): Resource<T> {
   })
 }
 
+/** Whether this is a resource with its value. */
+export function isProvided(value: unknown): value is Provided {
+  return provisionIn(value) !== undefined
+}
+
 /** How a provided resource comes to its value. */
 export function provisionOf(provided: Provided): Provision {
-  const provision = typeof provided === 'object' && provided !== null ? (provided as { readonly [key]?: Provision })[key] : undefined
+  const provision = provisionIn(provided)
   if (provision === undefined) throw new TypeError("this is no provided resource: give resource('db').of(value) or .perRun(make)")
   return provision
+}
+
+function provisionIn(value: unknown): Provision | undefined {
+  return typeof value === 'object' && value !== null ? (value as { readonly [key]?: Provision })[key] : undefined
 }
 
 function provide(name: string, provision: Provision): Provided {

@@ -99,8 +99,6 @@ export class Engine {
 
   constructor(options: EngineOptions) {
     this.options = options
-    if (!(options.concurrency >= 1)) throw new TuttiError('INVALID_INPUT', `concurrency is at least 1, not ${String(options.concurrency)}`)
-    if (!(options.graceMs >= 0)) throw new TuttiError('INVALID_INPUT', `graceMs is 0 or more, not ${String(options.graceMs)}`)
     const { store, worker, clock, invariants, onLog } = options
     this.#alarms = new Alarms(clock)
     this.#loop = new Loop({

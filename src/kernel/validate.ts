@@ -93,8 +93,9 @@ export function limitProblems(limits: Readonly<Record<string, unknown>>, where =
           message: `${key} is a number above 0, not ${shown(value)}; leave it out for no limit`,
         })
     } else {
-      const known = [...wholeLimits, ...amountLimits].join(', ')
-      problems.push({ code: 'UNKNOWN_LIMIT', where: at, message: `there is no limit ${shown(key)}; there are ${known}` })
+      const known = [...wholeLimits, ...amountLimits]
+      const message = `there is no limit ${shown(key)}${likely(key, known)}; there are ${known.join(', ')}`
+      problems.push({ code: 'UNKNOWN_LIMIT', where: at, message })
     }
   }
   return problems
@@ -401,7 +402,7 @@ function walk(
 }
 
 /** ` (did you mean X?)` for a name that is close to one that exists. */
-function likely(name: string, names: ReadonlySet<string>): string {
+export function likely(name: string, names: Iterable<string>): string {
   const plain = (text: string): string => text.toLowerCase().replace(/[_-]/g, '')
   for (const other of names)
     if (plain(other) === plain(name) || distanceIsOne(plain(other), plain(name))) return ` (did you mean ${other}?)`

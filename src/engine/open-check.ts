@@ -1,0 +1,66 @@
+import { checkOptions } from '../define/call-check.js'
+import { isDefinition } from '../define/definition.js'
+import { aBoolean, aFunction, aRecord, atLeastOne, type Kind, noMsOrMore, oneOf, someMs } from '../define/option-check.js'
+import { isProvided } from '../define/resource.js'
+import type { Problem } from '../kernel/problem.js'
+import { limitProblems } from '../kernel/validate.js'
+import { pricesProblem } from '../models/price.js'
+import type { OpenOptions } from './tutti.js'
+
+/** An object that has these functions, its own or those of its class. */
+const having =
+  (...names: readonly string[]) =>
+  (value: unknown): boolean =>
+    aRecord.is(value) && names.every((name) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function')
+
+const listOf = (is: (item: unknown) => boolean, words: string): Kind => ({
+  is: (value) => Array.isArray(value) && value.every(is),
+  words: `a list of ${words}`,
+})
+
+const kinds: Readonly<Record<keyof OpenOptions, Kind>> = {
+  store: {
+    is: (value) => typeof value === 'string' || having('join', 'commit', 'load')(value),
+    words: "the path of a file, 'memory:' or a store",
+  },
+  definitions: listOf(isDefinition, 'what topology({ … }) or graph(…).step(…).output() has made'),
+  resources: listOf(isProvided, "what resource('db').of(value) or .perRun(make) has made"),
+  models: aFunction,
+  prices: aRecord,
+  // Without end is what it is when nobody says anything.
+  concurrency: { is: (value) => value === Number.POSITIVE_INFINITY || atLeastOne.is(value), words: atLeastOne.words },
+  limits: aRecord,
+  clock: { is: having('now', 'sleep'), words: 'an object with now() and sleep(ms)' },
+  workerTtlMs: someMs,
+  graceMs: noMsOrMore,
+  durability: oneOf('process', 'power'),
+  onLog: aFunction,
+  invariants: aBoolean,
+}
+
+/** Refuses what an engine can't be opened with, before anything is opened. */
+export function checkOpen(options: unknown): asserts options is OpenOptions {
+  checkOptions('open()', options, kinds, (given) => [
+    ...(aRecord.is(given['limits']) ? limitProblems(given['limits'] as Readonly<Record<string, unknown>>) : []),
+    ...(aRecord.is(given['prices']) ? priceProblems(given['prices']) : []),
+    ...twice(given, 'definitions'),
+    ...twice(given, 'resources'),
+  ])
+}
+
+function priceProblems(prices: unknown): Problem[] {
+  const message = pricesProblem(prices)
+  return message === undefined ? [] : [{ code: 'BAD_OPTION', where: 'prices', message }]
+}
+
+/** Of two different things of one name, one would be ignored. */
+function twice(given: Readonly<Record<string, unknown>>, option: 'definitions' | 'resources'): Problem[] {
+  if (!kinds[option].is(given[option])) return []
+  const named = new Map<string, unknown>()
+  return (given[option] as readonly { readonly name: string }[]).flatMap((item) => {
+    const before = named.get(item.name) ?? item
+    named.set(item.name, before)
+    if (before === item) return []
+    return [{ code: 'BAD_OPTION', where: option, message: `there are two of the name '${item.name}': give one, or another name` }]
+  })
+}

@@ -1,0 +1,101 @@
+import { existsSync } from 'node:fs'
+import { open, resource, TuttiError } from 'tutti'
+import { virtualClock } from 'tutti/testing'
+import { expect, test } from 'vitest'
+import { sqliteStore } from '../../src/stores/sqlite.js'
+import { Folder } from '../stores/folder.js'
+import { solo } from './opened.js'
+
+/** What a call says that it is refused with; each must be INVALID_INPUT. */
+async function refusal(calling: () => Promise<unknown>): Promise<string> {
+  try {
+    return `accepted: ${JSON.stringify(await calling())}`
+  } catch (error) {
+    return TuttiError.is(error, 'INVALID_INPUT') ? error.message : `refused otherwise: ${String(error)}`
+  }
+}
+
+/** An engine is opened and closed. */
+async function openAndClose(options: unknown): Promise<string> {
+  await (await open(options as never)).close()
+  return 'opened'
+}
+
+const finishing = solo((turn) => turn.finish(turn.request))
+const db = resource<number>('db')
+
+test.each([
+  [null, /open\(\) takes an object of options, not null/],
+  [5, /object of options, not 5/],
+  ['x.db', /object of options, not 'x.db'/],
+  [[], /object of options, not a list/],
+  [{ stor: 'x.db' }, /there is no option 'stor' here \(did you mean store\?\); there are store, definitions/],
+  [{ store: 5 }, /store is the path of a file, 'memory:' or a store, not 5/],
+  [{ store: {} }, /store is the path/],
+  [{ definitions: finishing }, /definitions is a list/],
+  [{ definitions: new Set([finishing]) }, /definitions is a list/],
+  [{ definitions: [{}] }, /definitions is a list of what topology.* has made, not this one/],
+  [{ definitions: [finishing, solo((turn) => turn.finish(1))] }, /definitions: there are two of the name 'solo'/],
+  [{ resources: db.of(1) }, /resources is a list/],
+  [{ resources: [db] }, /resources is a list of what resource.* has made, not this one/],
+  [{ resources: [db.of(1), db.of(2)] }, /resources: there are two of the name 'db'/],
+  [{ models: 'sim' }, /models is a function, not 'sim'/],
+  [{ prices: 5 }, /prices is an object, not 5/],
+  [{ prices: { gpt: 1 } }, /the price of 'gpt'/],
+  [{ concurrency: 1.5 }, /concurrency is a whole number of at least 1, not 1.5/],
+  [{ concurrency: '4' }, /concurrency is a whole number of at least 1, not '4'/],
+  [{ concurrency: 0 }, /concurrency is a whole number of at least 1, not 0/],
+  [{ limits: 5 }, /limits is an object, not 5/],
+  [{ limits: null }, /limits is an object, not null/],
+  [{ limits: { maxTurn: 1 } }, /limits.maxTurn: there is no limit 'maxTurn' \(did you mean maxTurns\?\)/],
+  [{ limits: { maxTurns: -1 } }, /limits.maxTurns: maxTurns is a whole number of at least 1, not -1/],
+  [{ clock: {} }, /clock is an object with now\(\) and sleep\(ms\), not this one/],
+  [{ workerTtlMs: 0 }, /workerTtlMs is a number of milliseconds above 0, not 0/],
+  [{ workerTtlMs: 'x' }, /workerTtlMs is a number/],
+  [{ graceMs: '10' }, /graceMs is a number of milliseconds of at least 0, not '10'/],
+  [{ graceMs: Number.NaN }, /graceMs is a number .*, not NaN/],
+  [{ durability: 'powr' }, /durability is 'process' or 'power', not 'powr'/],
+  [{ onLog: 5 }, /onLog is a function, not 5/],
+  [{ invariants: 'on' }, /invariants is true or false, not 'on'/],
+])('no engine is opened with %j', async (options, message) => {
+  const given = options !== null && typeof options === 'object' && !Array.isArray(options) ? { store: 'memory:', ...options } : options
+  expect(await refusal(() => openAndClose(given))).toMatch(message)
+})
+
+test('what is wrong with the options of open is said all at once, and no file is made', async () => {
+  using place = new Folder()
+  const store = place.file()
+  await expect(open({ store, durability: 'powr', graceMs: -1, limit: {} } as never)).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    problems: [
+      { code: 'BAD_OPTION', where: 'durability' },
+      { code: 'BAD_OPTION', where: 'graceMs' },
+      { code: 'UNKNOWN_OPTION', where: 'limit' },
+    ],
+  })
+  expect(existsSync(store)).toBe(false)
+})
+
+test('every option that open declares is taken', async () => {
+  using place = new Folder()
+  const store = await sqliteStore(place.file(), { durability: 'process' })
+  const all = {
+    store,
+    definitions: [finishing, finishing],
+    resources: [db.of(1), resource<number>('other').perRun(() => 2)],
+    models: () => undefined,
+    prices: { gpt: { input: 1, output: 2 } },
+    concurrency: Number.POSITIVE_INFINITY,
+    limits: { timeoutMs: 0.5, maxTurns: 1, tokens: 1, costUsd: 0.1 },
+    clock: virtualClock(),
+    workerTtlMs: 0.5,
+    graceMs: 0,
+    durability: 'power',
+    onLog: () => {},
+    invariants: true,
+  }
+  expect(await refusal(() => openAndClose(all))).toMatch(/opened/)
+  const left = Object.fromEntries(Object.keys(all).map((key) => [key, undefined]))
+  expect(await refusal(() => openAndClose({ ...left, store: 'memory:' }))).toMatch(/opened/)
+  await store.close()
+})
