@@ -5,6 +5,7 @@ import { DecisionSeries } from '../kernel/decision-series.js'
 import type { Event } from '../kernel/event.js'
 import { evolve } from '../kernel/evolve.js'
 import { checkStep, InvariantError } from '../kernel/invariants.js'
+import { toJson } from '../kernel/json.js'
 import type { State } from '../kernel/state.js'
 import { isOver } from '../kernel/state.js'
 import { agentKind } from './agent-record.js'
@@ -224,9 +225,28 @@ export class Loop {
     try {
       return this.#decided(entry, taken, at)
     } catch (error) {
-      this.#break(entry, taken, error)
+      const left = this.#withoutUnsayable(taken)
+      if (left.length === taken.length) this.#break(entry, taken, error)
+      else this.#again(entry, left)
       return null
     }
+  }
+
+  /** What somebody asked for in words that no journal can hold fails alone: neither the run nor who asked for something else is concerned. */
+  #withoutUnsayable(taken: readonly Submission[]): readonly Submission[] {
+    return taken.filter(({ owned, command, fail }) => {
+      const problem = owned ? null : problemOf(command)
+      if (problem === null) return true
+      this.#unsettled--
+      fail(new TuttiError('INVALID_INPUT', `${command.type} can't be recorded: ${problem}`))
+      return false
+    })
+  }
+
+  /** It is decided again. */
+  #again(entry: RunEntry, taken: readonly Submission[]): void {
+    entry.queue.unshift(...taken)
+    if (entry.queue.length > 0 || saysMore(entry)) this.wake(entry)
   }
 
   #takeOf(entry: RunEntry): readonly Submission[] {
@@ -355,9 +375,8 @@ export class Loop {
     const again = verdict.why === 'record' ? taken.filter(({ put }) => put === undefined) : taken
     if (verdict.why === 'record')
       for (const submission of taken) if (submission.put !== undefined) this.#settle(submission, keyTaken(submission.put))
-    entry.queue.unshift(...again)
     entry.stale = true
-    if (entry.queue.length > 0 || saysMore(entry)) this.wake(entry)
+    this.#again(entry, again)
   }
 }
 
@@ -371,6 +390,17 @@ const carriedOut: Outcome = Object.freeze({})
 const noPuts: readonly Put[] = Object.freeze([])
 
 const keyTaken = ({ key }: Put): { readonly refusal: Refusal } => ({ refusal: { code: 'KEY_TAKEN', message: `the key ${key} is taken` } })
+
+/** Why a command is no JSON; null if it is. */
+function problemOf(command: Command): string | null {
+  try {
+    const json = toJson(command)
+    return 'problem' in json ? `it is no JSON at ${json.path}: ${json.problem}` : null
+  } catch (error) {
+    // A proxy or a getter may throw whatever it likes.
+    return error instanceof Error ? error.message : String(error)
+  }
+}
 
 /** What an owner hears of something that can't be said: its run is stopped, and nobody waits for more. */
 function unsaid(error: unknown): Outcome {

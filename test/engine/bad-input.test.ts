@@ -1,5 +1,6 @@
 import { agent, type Definition, TuttiError, topology, type Tutti } from 'tutti'
 import { expect, test } from 'vitest'
+import { engineOf } from '../../src/engine/engine-of.js'
 import {
   codeOf,
   deferred,
@@ -7,6 +8,7 @@ import {
   hub,
   type HubTurn,
   journal,
+  journalSoFar,
   opened,
   rest,
   solo,
@@ -400,6 +402,48 @@ test('what was given to the engine can be changed afterwards without the engine 
   input.list.push(2)
   held.resolve()
   expect(await run.output()).toEqual({ seen: { list: [1] }, list: [1] })
+})
+
+/** What is no name of anybody, each of which a store would refuse or keep as something else. */
+const nobody: readonly unknown[] = [1n, 5, null, {}, { toJSON: () => 'ann' }, () => 'ann', Symbol('ann'), '', 'a\u0000b', 'x'.repeat(257)]
+
+test('whoever commands is named by a text: what is none is refused, nothing is recorded, and the run goes on', async () => {
+  await using tutti = await opened()
+  const run = await tutti.start(solo((turn) => (turn.message.kind === 'answer' ? turn.finish(turn.message.value) : turn.ask('?'))))
+  await rest()
+  const before = await journalSoFar(run)
+  for (const by of nobody as readonly string[])
+    for (const command of [run.pause({ by }), run.resume({ by }), run.cancel({ by }), run.answer('r~1', 1, { by })])
+      expect(await codeOf(command)).toBe('INVALID_INPUT')
+  for (const reason of [1n, 5, null, {}, Symbol('why')] as unknown as readonly string[])
+    expect(await codeOf(run.cancel({ reason }))).toBe('INVALID_INPUT')
+  for (const compensate of [1n, 0, null, 'false'] as unknown as readonly boolean[])
+    expect(await codeOf(run.cancel({ compensate }))).toBe('INVALID_INPUT')
+  expect(await codeOf(run.answer(1n as unknown as string, 1))).toBe('INVALID_INPUT')
+  expect(await journalSoFar(run)).toEqual(before)
+  await run.answer('r~1', 2, { by: 'ann' })
+  expect(await run.output()).toBe(2)
+})
+
+test('a command that no journal can hold fails alone: what others say of the run at the same time stands', async () => {
+  await using tutti = await opened()
+  const done = deferred()
+  const run = await tutti.start(solo(async (turn) => turn.finish(await turn.step('s', () => done.promise.then(() => 'done')))))
+  await rest()
+  const throwing = Object.defineProperty({ type: 'run.pause' }, 'by', {
+    enumerable: true,
+    get: () => {
+      throw new Error('nobody looks at me')
+    },
+  })
+  const engine = engineOf(tutti)
+  const commands = [{ type: 'run.pause', by: 1n }, throwing, { type: 'run.pause', by: 'ann' }, { type: 'run.cancel', reason: cyclic }]
+  done.resolve()
+  const outcomes = commands.map((command) => engine.submit(run.id, command as never))
+  expect(await Promise.all([0, 1, 3].map((at) => codeOf(outcomes[at] as Promise<unknown>)))).toEqual(Array(3).fill('INVALID_INPUT'))
+  expect(await outcomes[2]).toEqual({})
+  expect(await run.history()).toMatchObject([{ call: 'pause', by: 'ann' }])
+  expect(await run.output()).toBe('done')
 })
 
 test('an engine is opened with sensible options only', async () => {
