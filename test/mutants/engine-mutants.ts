@@ -96,7 +96,7 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'a conflict whose commands are dropped',
-    cuts: [{ file: 'engine/loop.js', find: 'entry.queue.unshift(...again);', put: '' }],
+    cuts: [{ file: 'engine/loop.js', find: 'this.#again(entry, again);', put: 'this.#again(entry, []);' }],
     suite: ['test/durable/resumes.test.ts', 'test/durable/steering.test.ts'],
   },
   {
