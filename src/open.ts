@@ -1,20 +1,18 @@
 import type { Definition } from './define/definition.js'
 import { TuttiError } from './define/tutti-error.js'
-import type { Ask } from './inspect/ask.js'
 import { agentControl } from './engine/agent-control.js'
 import { collect } from './engine/collect.js'
 import { systemClock } from './engine/clock.js'
 import { Engine } from './engine/engine.js'
 import { withEngine } from './engine/engine-of.js'
+import { type AskFilter, listAsks, listRuns } from './engine/listing.js'
 import { checkOpen } from './engine/open-check.js'
 import { runHandle } from './engine/run-handle.js'
 import { runNotFound } from './engine/run-not-found.js'
-import { summaryOf } from './engine/run-view.js'
 import type { StartGiven } from './engine/start.js'
 import { start } from './engine/start.js'
 import type { Store } from './engine/store.js'
-import type { OpenOptions, Retention, Run, RunFilter, RunSummary, Tutti } from './engine/tutti.js'
-import type { RunStatus } from './inspect/report-data.js'
+import type { OpenOptions, Retention, Run, RunFilter, Tutti } from './engine/tutti.js'
 import { openStore, storePlace } from './stores/open-store.js'
 
 /** Opens an engine over a store. */
@@ -57,11 +55,11 @@ export async function open(options: OpenOptions = {}): Promise<Tutti> {
     start: begin,
     execute: async (definition: Definition | string, given?: StartGiven) => (await begin(definition, given)).output(),
     run: async (id: string, of?: Definition) => handleOf(engine, id, of),
-    runs: (filter?: RunFilter) => listRuns(engine, filter ?? {}),
+    runs: (filter?: RunFilter) => listRuns(engine, filter),
     agents: agentControl(engine),
     gc: (what: Retention) => collect(engine, what),
     refusals: () => Object.freeze(Object.fromEntries(engine.refusals)),
-    asks: (filter?: { runId?: string; agent?: string; tags?: Readonly<Record<string, string>> }) => listAsks(engine, filter ?? {}),
+    asks: (filter?: AskFilter) => listAsks(engine, filter),
     close,
     [Symbol.asyncDispose]: close,
   }
@@ -81,34 +79,4 @@ async function handleOf(engine: Engine, id: string, of: Definition | undefined):
   if (of !== undefined && of.name !== run.shape.name)
     throw new TuttiError('RUN_OF_OTHER_DEFINITION', `the run ${id} is of '${run.shape.name}', not of '${of.name}'`)
   return runHandle(engine, id, run.shape.name, run.tags)
-}
-
-async function listRuns(engine: Engine, filter: RunFilter): Promise<{ runs: readonly RunSummary[]; cursor?: string }> {
-  const limit = Math.min(1_000, Math.max(1, filter.limit ?? 100))
-  const before = filter.cursor === undefined ? undefined : Number(filter.cursor)
-  if (before !== undefined && !Number.isInteger(before)) throw new TuttiError('INVALID_INPUT', 'this cursor is none that runs() has given')
-  const status: readonly RunStatus[] | undefined = typeof filter.status === 'string' ? [filter.status] : filter.status
-  const rows = await engine.options.store.list({
-    ...(status !== undefined && { status }),
-    ...(filter.definition !== undefined && { definition: filter.definition }),
-    ...(filter.tags !== undefined && { tags: filter.tags }),
-    ...(filter.since !== undefined && { since: filter.since }),
-    ...(before !== undefined && { before }),
-    limit,
-  })
-  const runs = rows.map((row) => summaryOf(row, engine.executes(row)))
-  const last = rows.at(-1)
-  return { runs, ...(rows.length === limit && last !== undefined && { cursor: String(last.order) }) }
-}
-
-async function listAsks(
-  engine: Engine,
-  filter: { runId?: string; agent?: string; tags?: Readonly<Record<string, string>> },
-): Promise<readonly Ask[]> {
-  const marks = await engine.options.store.marks({ kind: 'ask', ...(filter.runId !== undefined && { run: filter.runId }) })
-  return marks
-    .flatMap(({ body }) => (body === null ? [] : [JSON.parse(body) as Ask]))
-    .filter((ask) => filter.agent === undefined || ask.agent === filter.agent)
-    .filter((ask) => Object.entries(filter.tags ?? {}).every(([key, value]) => ask.tags[key] === value))
-    .sort((a, b) => a.openedAt - b.openedAt)
 }

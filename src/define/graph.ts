@@ -2,14 +2,14 @@ import { toJson } from '../kernel/json.js'
 import { type Join, joinProblem, joinSpec, type Policy } from '../kernel/join.js'
 import type { Problem } from '../kernel/problem.js'
 import type { AgentShape, Code, GraphShape, OnError, StepShape } from '../kernel/shape.js'
-import { limitProblems, nameProblem } from '../kernel/validate.js'
+import { nameProblem } from '../kernel/validate.js'
 import { type Agent, agentSpecOf } from './agent.js'
 import { retryProblems } from './agent-code.js'
 import { type Definition, type Graph, type GraphInternals, isDefinition, type StepCode, withInternals } from './definition.js'
 import { digestOf } from './digest.js'
 import { frozenJson } from './frozen-json.js'
 import { invalidDefinition } from './invalid-definition.js'
-import { type Limits, runLimits } from './limits.js'
+import { type Limits, limitsGiven, runLimits } from './limits.js'
 import type { Maybe } from './maybe.js'
 import { aFunction, aRecord, aSchema, aText, atLeastOne, type Kind, oneOf, optionProblems, shown, someMs, texts } from './option-check.js'
 import { type Retry, retryShape } from './retry.js'
@@ -203,7 +203,7 @@ function build({ name, options }: Head, links: readonly Link[], result: unknown)
       ? []
       : [{ code: 'BAD_OPTION', where: 'name', message: `a graph needs a name: graph('release'), not ${shown(name)}` }]),
     ...optionProblems(given, optionKinds, ''),
-    ...(aRecord.is(given['limits']) ? limitProblems(given['limits'] as Given) : []),
+    ...limitsGiven(given['limits']),
     ...(result === undefined || aFunction.is(result)
       ? []
       : [{ code: 'BAD_OPTION', where: 'output', message: `output takes a function of { input, steps }, not ${shown(result)}` }]),

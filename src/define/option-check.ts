@@ -19,12 +19,18 @@ export const aBoolean: Kind = { is: (value) => typeof value === 'boolean', words
 export const aText: Kind = { is: isText, words: 'a string that is not empty' }
 export const aList: Kind = { is: Array.isArray, words: 'a list' }
 export const aFlag: Kind = { is: (value) => typeof value === 'boolean', words: 'true or false' }
-export const texts: Kind = { is: (value) => Array.isArray(value) && value.every(isText), words: 'a list of strings' }
+export const anything: Kind = { is: () => true, words: 'anything' }
+export const aNumber: Kind = { is: isNumber, words: 'a number' }
+export const texts: Kind = listOf(aText, 'strings')
 export const atLeastOne: Kind = { is: (value) => isWhole(value, 1), words: 'a whole number of at least 1' }
 export const atLeastZero: Kind = { is: (value) => isWhole(value, 0), words: 'a whole number of at least 0' }
 export const someMs: Kind = { is: (value) => isNumber(value) && value > 0, words: 'a number of milliseconds above 0' }
 export const noMsOrMore: Kind = { is: (value) => isNumber(value) && value >= 0, words: 'a number of milliseconds of at least 0' }
 export const oneOrMore: Kind = { is: (value) => isNumber(value) && value >= 1, words: 'a number of at least 1' }
+export const tagRecord: Kind = {
+  is: (value) => isRecord(value) && Object.values(value).every((tag) => typeof tag === 'string'),
+  words: 'a record of texts: { tenant: "acme" }',
+}
 /** Some libraries' schemas are functions, so only the Standard Schema mark counts. */
 export const aSchema: Kind = {
   is: (value) => (isRecord(value) || typeof value === 'function') && isRecord((value as { '~standard'?: unknown })['~standard']),
@@ -34,6 +40,11 @@ export const aSchema: Kind = {
 /** One of these values. */
 export function oneOf(...values: readonly string[]): Kind {
   return { is: (value) => values.includes(value as string), words: values.map((value) => `'${value}'`).join(' or ') }
+}
+
+/** A list of nothing else. */
+export function listOf({ is }: Pick<Kind, 'is'>, words: string): Kind {
+  return { is: (value) => Array.isArray(value) && value.every((item) => is(item)), words: `a list of ${words}` }
 }
 
 /** Any of these kinds. */

@@ -1,9 +1,9 @@
 import { checkOptions } from '../define/call-check.js'
 import { isDefinition } from '../define/definition.js'
-import { aBoolean, aFunction, aRecord, atLeastOne, type Kind, noMsOrMore, oneOf, someMs } from '../define/option-check.js'
+import { limitsGiven } from '../define/limits.js'
+import { aBoolean, aFunction, aRecord, atLeastOne, type Kind, listOf, noMsOrMore, oneOf, someMs } from '../define/option-check.js'
 import { isProvided } from '../define/resource.js'
 import type { Problem } from '../kernel/problem.js'
-import { limitProblems } from '../kernel/validate.js'
 import { pricesProblem } from '../models/price.js'
 import type { OpenOptions } from './tutti.js'
 
@@ -13,18 +13,13 @@ const having =
   (value: unknown): boolean =>
     aRecord.is(value) && names.every((name) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function')
 
-const listOf = (is: (item: unknown) => boolean, words: string): Kind => ({
-  is: (value) => Array.isArray(value) && value.every(is),
-  words: `a list of ${words}`,
-})
-
 const kinds: Readonly<Record<keyof OpenOptions, Kind>> = {
   store: {
     is: (value) => typeof value === 'string' || having('join', 'commit', 'load')(value),
     words: "the path of a file, 'memory:' or a store",
   },
-  definitions: listOf(isDefinition, 'what topology({ … }) or graph(…).step(…).output() has made'),
-  resources: listOf(isProvided, "what resource('db').of(value) or .perRun(make) has made"),
+  definitions: listOf({ is: isDefinition }, 'what topology({ … }) or graph(…).step(…).output() has made'),
+  resources: listOf({ is: isProvided }, "what resource('db').of(value) or .perRun(make) has made"),
   models: aFunction,
   prices: aRecord,
   // Without end is what it is when nobody says anything.
@@ -41,7 +36,7 @@ const kinds: Readonly<Record<keyof OpenOptions, Kind>> = {
 /** Refuses what an engine can't be opened with, before anything is opened. */
 export function checkOpen(options: unknown): asserts options is OpenOptions {
   checkOptions('open()', options, kinds, (given) => [
-    ...(aRecord.is(given['limits']) ? limitProblems(given['limits'] as Readonly<Record<string, unknown>>) : []),
+    ...limitsGiven(given['limits']),
     ...(aRecord.is(given['prices']) ? priceProblems(given['prices']) : []),
     ...twice(given, 'definitions'),
     ...twice(given, 'resources'),

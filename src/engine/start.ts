@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto'
+import { checkOptions } from '../define/call-check.js'
 import type { Definition, Internals } from '../define/definition.js'
 import { internalsOf, isDefinition } from '../define/definition.js'
 import type { Limits } from '../define/limits.js'
+import { limitsGiven } from '../define/limits.js'
+import { anything, aRecord, type Kind, tagRecord } from '../define/option-check.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { BranchState } from '../kernel/action.js'
 import type { Command } from '../kernel/command.js'
@@ -9,7 +12,6 @@ import { runIdPattern } from '../kernel/ids.js'
 import { toJson } from '../kernel/json.js'
 import type { RunLimits } from '../kernel/shape.js'
 import type { Parent, Said } from '../kernel/state.js'
-import { limitProblems } from '../kernel/validate.js'
 import { checked } from '../define/check-schema.js'
 import { checkSession, conversationOf } from './conversation.js'
 import type { Engine } from './engine.js'
@@ -20,11 +22,21 @@ import type { Run, StartOptions } from './tutti.js'
 
 export type StartGiven = StartOptions & { readonly input?: unknown }
 
+const startKinds: Readonly<Record<keyof StartGiven, Kind>> = {
+  id: { is: (value) => typeof value === 'string' && runIdPattern.test(value), words: 'a text of 1 to 64 letters, digits, _ and -' },
+  input: anything,
+  tags: tagRecord,
+  limits: aRecord,
+  // What these must be is said where they are used, before anything is recorded.
+  key: anything,
+  session: anything,
+  signal: anything,
+}
+
 /** Starts a run for its user. */
 export async function start(engine: Engine, of: Definition | string, given: StartGiven, defaults: Limits): Promise<Run<never>> {
+  checkOptions('start()', given, startKinds, ({ limits }) => limitsGiven(limits))
   const id = given.id ?? newId()
-  if (!runIdPattern.test(id))
-    throw new TuttiError('INVALID_INPUT', `a run id matches ${runIdPattern.source}; this one is ${JSON.stringify(id)}`)
   const named = given.id !== undefined
   const run = await startRun(engine, of, { ...given, id, named, limits: { ...given.limits }, defaults })
   const handle = runHandle(engine, run.id, run.definition, run.tags)
@@ -114,15 +126,10 @@ function definitionOf(engine: Engine, of: Definition): Internals {
   return engine.register(of)
 }
 
+/** A copy of the tags that nobody can change. */
 function checkTags(tags: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const json = toJson(tags)
-  const bad =
-    'problem' in json ||
-    typeof json.value !== 'object' ||
-    json.value === null ||
-    Array.isArray(json.value) ||
-    Object.values(json.value).some((value) => typeof value !== 'string')
-  if (bad) throw new TuttiError('INVALID_INPUT', 'tags are a record of texts: { tenant: "acme" }')
+  if ('problem' in json) throw new TuttiError('INVALID_INPUT', `the tags can't be kept, at ${json.path}: ${json.problem}`)
   return json.value as Readonly<Record<string, string>>
 }
 
@@ -174,9 +181,6 @@ function tightest(base: RunLimits, others: readonly Limits[]): RunLimits {
   if (others.every((limits) => Object.keys(limits).length === 0)) return base
   const made: Record<string, number | null> = { ...base }
   for (const limits of others) {
-    const problems = limitProblems({ ...limits }, 'limits')
-    if (problems.length > 0)
-      throw new TuttiError('INVALID_INPUT', problems.map(({ where, message }) => `${where}: ${message}`).join('\n'), { problems })
     for (const key of [...Object.keys(base), 'tokens', 'costUsd']) {
       const given = (limits as Readonly<Record<string, number | undefined>>)[key]
       const known = made[key]

@@ -4,7 +4,7 @@ import { virtualClock } from 'tutti/testing'
 import { expect, test } from 'vitest'
 import { sqliteStore } from '../../src/stores/sqlite.js'
 import { Folder } from '../stores/folder.js'
-import { solo } from './opened.js'
+import { opened, solo } from './opened.js'
 
 /** What a call says that it is refused with; each must be INVALID_INPUT. */
 async function refusal(calling: () => Promise<unknown>): Promise<string> {
@@ -98,4 +98,78 @@ test('every option that open declares is taken', async () => {
   const left = Object.fromEntries(Object.keys(all).map((key) => [key, undefined]))
   expect(await refusal(() => openAndClose({ ...left, store: 'memory:' }))).toMatch(/opened/)
   await store.close()
+})
+
+const startRefusals: readonly (readonly [options: unknown, message: RegExp])[] = [
+  [null, /start\(\) takes an object of options, not null/],
+  [5, /object of options, not 5/],
+  [{ tag: { a: 'b' } }, /there is no option 'tag' here \(did you mean tags\?\)/],
+  [{ by: 'me' }, /there is no option 'by'/],
+  [{ id: 5 }, /id is a text of 1 to 64 letters, digits, _ and -, not 5/],
+  [{ id: 'a b' }, /id is a text .*, not 'a b'/],
+  [{ id: null }, /id is a text .*, not null/],
+  [{ tags: null }, /tags is a record of texts.*, not null/],
+  [{ tags: { a: 1 } }, /tags is a record of texts/],
+  [{ tags: JSON.parse('{"__proto__":"x"}') }, /the tags can't be kept, at __proto__/],
+  [{ limits: 5 }, /limits is an object, not 5/],
+  [{ limits: null }, /limits is an object, not null/],
+  [{ limits: { foo: 1 } }, /there is no limit 'foo'/],
+  [{ limits: { maxTurns: 'x' } }, /maxTurns is a whole number of at least 1, not 'x'/],
+  [{ key: 5 }, /an idempotency key is a text/],
+  [{ session: 5 }, /a session is a text/],
+]
+
+test.each(startRefusals)('no run is started with %j', async (options, message) => {
+  await using tutti = await opened()
+  expect(await refusal(() => tutti.start(finishing, options as never))).toMatch(message)
+  expect(await refusal(() => tutti.execute(finishing, options as never))).toMatch(message)
+  expect((await tutti.runs()).runs).toEqual([])
+})
+
+const status = /status is 'running' or 'paused' or 'compensating' or 'succeeded' or 'failed' or 'cancelled' or a list of them, not/
+const runsRefusals: readonly (readonly [filter: unknown, message: RegExp])[] = [
+  [null, /runs\(\) takes an object of options, not null/],
+  ['running', /object of options, not 'running'/],
+  [{ states: 'running' }, /there is no option 'states'/],
+  [{ status: 'done' }, status],
+  [{ status: ['running', 'done'] }, status],
+  [{ definition: 5 }, /definition is a string that is not empty, not 5/],
+  [{ tags: 5 }, /tags is a record of texts/],
+  [{ tags: { a: 1 } }, /tags is a record of texts/],
+  [{ since: '2020' }, /since is a number, not '2020'/],
+  [{ limit: 0 }, /limit is a whole number of at least 1, not 0/],
+  [{ limit: 1.5 }, /limit is a whole number of at least 1, not 1.5/],
+  [{ cursor: 5 }, /cursor is one that runs\(\) has given, not 5/],
+  [{ cursor: '' }, /cursor is one that runs\(\) has given/],
+]
+
+test.each(runsRefusals)('no runs are listed by %j', async (filter, message) => {
+  await using tutti = await opened()
+  expect(await refusal(() => tutti.runs(filter as never))).toMatch(message)
+})
+
+const asksRefusals: readonly (readonly [filter: unknown, message: RegExp])[] = [
+  [null, /asks\(\) takes an object of options, not null/],
+  [{ run: 'a' }, /there is no option 'run'/],
+  [{ runId: 5 }, /runId is a string that is not empty, not 5/],
+  [{ agent: 5 }, /agent is a string/],
+  [{ tags: { a: 1 } }, /tags is a record of texts/],
+]
+
+test.each(asksRefusals)('no asks are listed by %j', async (filter, message) => {
+  await using tutti = await opened()
+  expect(await refusal(() => tutti.asks(filter as never))).toMatch(message)
+})
+
+test('every option that start, runs and asks declare is taken', async () => {
+  await using tutti = await opened()
+  const { signal } = new AbortController()
+  const options = { id: 'a', input: 1, key: 'k', tags: { a: 'b' }, session: 's', limits: { maxTurns: 5 }, signal }
+  expect(await tutti.execute(finishing, options)).toBe(1)
+  const left = { id: undefined, key: undefined, tags: undefined, session: undefined, limits: undefined, signal: undefined }
+  expect(await tutti.execute(finishing, { ...left, input: 2 })).toBe(2)
+  const filter = { status: 'succeeded', definition: 'solo', tags: { a: 'b' }, since: 0, limit: 5_000, cursor: '9' } as const
+  expect((await tutti.runs(filter)).runs.map(({ id }) => id)).toEqual(['a'])
+  expect((await tutti.runs({ status: ['failed', 'cancelled'] })).runs).toEqual([])
+  expect(await tutti.asks({ runId: 'a', agent: 'A', tags: {} })).toEqual([])
 })
