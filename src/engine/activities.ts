@@ -104,7 +104,7 @@ interface Task {
 
 const once = Object.freeze({ attempts: 1, backoffMs: 0, factor: 2, maxBackoffMs: 30_000 })
 
-// Which execution's step this code runs inside of, to refuse a step inside a step.
+// Which execution's step this code runs inside of, to refuse a step or a sleep inside a step.
 const insideStep = new AsyncLocalStorage<Activities>()
 
 /**
@@ -167,15 +167,13 @@ export class Activities {
   }
 
   step(name: string, run: (ctx: ActivityContext) => Maybe<unknown>, options: ActivityOptions = {}): Promise<unknown> {
-    if (insideStep.getStore() === this)
-      throw new TuttiError('NESTED_STEP', `the step '${name}' is called inside another step`, {
-        hint: 'call it from the turn itself, before or after the other',
-      })
+    this.#checkOutside(`the step '${name}'`)
     const key = this.#keyOf(name, options.key)
     return this.#call(key, name, (call) => this.#execute({ speaker: this.#speakerOf(call), run, options }))
   }
 
   sleep(ms: number): Promise<void> {
+    this.#checkOutside('a sleep')
     if (!(Number.isFinite(ms) && ms >= 0)) throw new TypeError(`sleep takes a number of milliseconds, not ${String(ms)}`)
     const key = this.#keyOf('sleep', undefined)
     return this.#call(key, 'sleep', (call) => {
@@ -184,6 +182,14 @@ export class Activities {
       if (this.#known.get(key)?.status === 'sleeping') return
       this.#port.submit({ type: 'sleep.start', ...this.#speakerOf(call), ms }, nothing)
     }) as Promise<void>
+  }
+
+  /** What is recorded inside of a step would not be asked for again once the step itself is recorded. */
+  #checkOutside(what: string): void {
+    if (insideStep.getStore() === this)
+      throw new TuttiError('NESTED_STEP', `${what} is called inside another step`, {
+        hint: 'call it from the turn itself, before or after the other',
+      })
   }
 
   /** Whether the body waits for nothing but durable sleeps, as far as can be known of it. */

@@ -176,6 +176,27 @@ test('a step inside a step is refused, however deep, and one beside it is not', 
   expect(inner).toBe(0)
 })
 
+test('a sleep inside a step is refused, when it is called, and nothing of it is recorded', async () => {
+  await using tutti = await opened()
+  const run = await tutti.start(
+    solo(async (turn) => {
+      const caught = await turn.step('outer', async () => {
+        await rest(1)
+        // Not a rejection that nobody might wait for: it is thrown.
+        return codeOf((async () => turn.sleep(0))())
+      })
+      await turn.sleep(0)
+      return turn.finish(caught)
+    }),
+  )
+  expect(await run.output()).toBe('NESTED_STEP')
+  expect(typesOf(await journal(run)).filter((type) => type.startsWith('sleep.') || type.startsWith('activity.'))).toEqual([
+    'activity.completed',
+    'sleep.started',
+    'activity.completed',
+  ])
+})
+
 test('a step that needs no name, or a bad one, is refused', async () => {
   await using tutti = await opened()
   for (const call of [(turn: SoloTurn) => turn.step('', () => 1), (turn: SoloTurn) => turn.step('a', () => 1, { key: '' })]) {
