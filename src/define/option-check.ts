@@ -17,6 +17,7 @@ export const aFunction: Kind = { is: (value) => typeof value === 'function', wor
 export const aRecord: Kind = { is: isRecord, words: 'an object' }
 export const aBoolean: Kind = { is: (value) => typeof value === 'boolean', words: 'true or false' }
 export const aText: Kind = { is: isText, words: 'a string that is not empty' }
+export const aString: Kind = { is: (value) => typeof value === 'string', words: 'a string' }
 export const aList: Kind = { is: Array.isArray, words: 'a list' }
 export const aFlag: Kind = { is: (value) => typeof value === 'boolean', words: 'true or false' }
 export const anything: Kind = { is: () => true, words: 'anything' }

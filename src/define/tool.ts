@@ -1,4 +1,5 @@
 import type { Maybe } from './maybe.js'
+import { aBoolean, aFunction, aRecord, aSchema, aString, either, type Kind, optionProblems, shown, someMs } from './option-check.js'
 import type { Schema } from './schema.js'
 import type { ActivityContext, Done } from './work.js'
 
@@ -40,10 +41,33 @@ export function toolNameProblem(name: string): string | null {
 
 const key: unique symbol = Symbol.for('tutti.tool')
 
+const kinds: Readonly<Record<keyof ToolDefinition<unknown, unknown>, Kind>> = {
+  description: aString,
+  input: aSchema,
+  run: aFunction,
+  idempotent: aBoolean,
+  timeoutMs: someMs,
+  needsApproval: either(aBoolean, aFunction),
+  compensate: aFunction,
+}
+
+/** What no tool is without, and why. */
+const needed: Readonly<Record<string, string>> = {
+  description: 'models choose by it',
+  input: 'a schema of what models may give it',
+  run: 'what it does',
+}
+
 /** Makes a tool. */
 export function tool<I, O>(def: ToolDefinition<I, O>): Tool<I, O> {
-  if (typeof def?.run !== 'function') throw new TypeError('a tool needs a `run`: tool({ description, input, run })')
-  if (typeof def.description !== 'string') throw new TypeError('a tool needs a `description`: models choose by it')
+  if (!aRecord.is(def)) throw new TypeError(`tool() takes an object: tool({ description, input, run }), not ${shown(def)}`)
+  const given = { ...def } as Readonly<Record<string, unknown>>
+  const missing = Object.keys(needed).filter((key) => given[key] === undefined)
+  const problems = [
+    ...missing.map((key) => `a tool needs \`${key}\`, ${needed[key]}: tool({ description, input, run })`),
+    ...optionProblems(given, kinds, '').map(({ message }) => message),
+  ]
+  if (problems.length > 0) throw new TypeError(`tool(): ${problems.join('; ')}`)
   const made = { description: def.description, input: def.input }
   return Object.freeze(Object.defineProperty(made, key, { value: Object.freeze({ ...def }) }))
 }

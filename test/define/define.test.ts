@@ -31,6 +31,26 @@ test('a tool shows what a model needs and keeps the rest', () => {
   expect(() => tool({ description: 'x', input: z.string() } as never)).toThrow(TypeError)
 })
 
+test.each([
+  [undefined, /tool\(\) takes an object: .*, not undefined/],
+  [{ run: undefined }, /a tool needs `run`/],
+  [{ input: undefined }, /a tool needs `input`/],
+  [{ description: undefined }, /a tool needs `description`/],
+  [{ description: 5 }, /description is a string, not 5/],
+  [{ input: {} }, /input is a Standard Schema .*, not an object/],
+  [{ run: 5 }, /run is a function, not 5/],
+  [{ execute: () => 1 }, /there is no option 'execute' here; there are description, input, run/],
+  [{ needApproval: true }, /there is no option 'needApproval' here \(did you mean needsApproval\?\)/],
+  [{ idempotent: 'no' }, /idempotent is true or false, not 'no'/],
+  [{ needsApproval: 'yes' }, /needsApproval is true or false or a function, not 'yes'/],
+  [{ compensate: 5 }, /compensate is a function, not 5/],
+  [{ timeoutMs: 0 }, /timeoutMs is a number of milliseconds above 0, not 0/],
+])('no tool is made of %j', (wrong, message) => {
+  const given = wrong === undefined ? undefined : { description: 'Counts.', input: z.string(), run: () => 1, ...wrong }
+  expect(() => tool(given as never)).toThrow(TypeError)
+  expect(() => tool(given as never)).toThrow(message)
+})
+
 test('an error is matched by its code', () => {
   const error = new TuttiError('RUN_NOT_FOUND', 'no such run', { hint: 'look', cause: 5 })
   expect(TuttiError.is(error)).toBe(true)
