@@ -1,16 +1,17 @@
-import type { Definition, Internals } from '../define/definition.js'
+import type { Internals } from '../define/definition.js'
 import type { Maybe } from '../define/maybe.js'
 import type { Command } from '../kernel/command.js'
 import { entryOf } from '../kernel/fold-undo.js'
 import { attemptId } from '../kernel/ids.js'
 import type { Attempt } from '../kernel/state.js'
+import { runsChild } from '../kernel/state.js'
 import type { UndoAttempt } from '../kernel/undo-state.js'
 import { pricesFrom } from '../models/price.js'
 import { resolveModel } from '../models/resolve.js'
 import { Toolboxes } from '../models/toolboxes.js'
 import { agentOf, failedBy } from './agent-turns.js'
 import type { Alarms } from './alarms.js'
-import { type ChildDone, childRun, childRunId, undoChildRun } from './child-run.js'
+import { childRun, endChildRun, undoChildRun } from './child-run.js'
 import type { Engine } from './engine.js'
 import { Execution, type ExecutionPort } from './execution.js'
 import { Gate } from './gate.js'
@@ -103,7 +104,9 @@ export class Bodies {
     const execution = entry.executions.get(id)
     if (execution?.stage === 'running') return execution.abort('the branch was cancelled')
     this.#forgo(entry, attempt)
-    this.#port.say(entry, { type: 'turn.settle', ...attempt, how: 'ended' })
+    // A run that an execution before this one has started goes on by itself.
+    if (runsChild(entry.state, attempt.agent)) void this.#endChild(entry, attempt)
+    else this.#settle(entry, attempt)
   }
 
   /** An attempt that does not run here is not going to. */
@@ -113,6 +116,22 @@ export class Bodies {
     if (execution !== undefined) this.#takeBack(execution)
     this.#port.engine.agents.unprobe(attempt.agent, () => turnId(entry, attempt))
     entry.executions.delete(id)
+  }
+
+  async #endChild(entry: RunEntry, attempt: Attempt): Promise<void> {
+    const { engine } = this.#port
+    try {
+      this.#settle(entry, attempt, await endChildRun(engine, entry.state, attempt))
+    } catch (error) {
+      // Whoever takes the run over tries it again.
+      if (engine.closed) return
+      engine.options.onLog({ level: 'error', message: `a child run could not be ended: ${String(error)}`, runId: entry.id })
+      this.#settle(entry, attempt)
+    }
+  }
+
+  #settle(entry: RunEntry, { branch, agent, turn, attempt }: Attempt, late: Awaited<ReturnType<typeof endChildRun>> = {}): void {
+    this.#port.say(entry, { type: 'turn.settle', branch, agent, turn, attempt, how: 'ended', ...late })
   }
 
   #ended(entry: RunEntry, definition: Internals, execution: Execution): void {
@@ -178,7 +197,7 @@ export class Bodies {
         if (schema === undefined) entry.askSchemas.delete(branch)
         else entry.askSchemas.set(branch, schema)
       },
-      child: (of, child, input, signal) => this.#child(entry, of, child, input, signal),
+      child: (of, child, input, signal) => childRun(engine, entry.state, of, child, input, signal),
     }
     entry.port = port
     return port
@@ -191,17 +210,6 @@ export class Bodies {
     const agent = failed === null || entry.owner === null ? null : agentOf(definition, attempt)
     if (agent === null || failed === null) return null
     return this.#port.engine.agents.attempted(agent.name, () => turnId(entry, attempt), agent.options.breaker, failed)
-  }
-
-  /** A child run is paused and resumed with the run that it belongs to. */
-  async #child(entry: RunEntry, attempt: Attempt, definition: Definition, input: unknown, signal: AbortSignal): Promise<ChildDone> {
-    const id = childRunId(entry.state, attempt)
-    entry.children.add(id)
-    try {
-      return await childRun(this.#port.engine, entry.state, attempt, definition, input, signal, () => entry.state.pausedAt !== null)
-    } finally {
-      entry.children.delete(id)
-    }
   }
 
   // ── undos ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -233,7 +241,7 @@ export class Bodies {
         resources: () => this.#resources(entry),
         emit: (data) => listeners.tell(entry.id, { type: 'emit', branch, agent, after: entry.state.seq, data }),
         lend: (name, value) => options.seam?.lend(name, value, { run: entry.id, branch, agent, id }) ?? value,
-        undoChild: (run, signal) => this.#undoChild(entry, run, signal),
+        undoChild: (run, signal) => undoChildRun(engine, entry.state, run, signal),
       },
       entry.state,
       undo,
@@ -247,16 +255,6 @@ export class Bodies {
   #undoAgain(entry: RunEntry, { of }: UndoAttempt): void {
     const owed = entry.state.undo.running.get(of)
     if (owed !== undefined && entry.state.pausedAt === null) this.undo(entry, owed)
-  }
-
-  async #undoChild(entry: RunEntry, child: string, signal: AbortSignal): Promise<void> {
-    const id = `${child}:undo`
-    entry.children.add(id)
-    try {
-      await undoChildRun(this.#port.engine, entry.state, child, signal)
-    } finally {
-      entry.children.delete(id)
-    }
   }
 
   // ── both ───────────────────────────────────────────────────────────────────────────────────────────────

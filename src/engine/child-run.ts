@@ -1,20 +1,99 @@
 import type { Definition } from '../define/definition.js'
 import { TuttiError } from '../define/tutti-error.js'
-import { attemptId } from '../kernel/ids.js'
+import type { Command } from '../kernel/command.js'
+import type { LateWork } from '../kernel/event.js'
 import type { Failure } from '../kernel/failure.js'
+import { entryOf } from '../kernel/fold-undo.js'
+import { attemptId } from '../kernel/ids.js'
 import type { Attempt, State } from '../kernel/state.js'
+import { attemptsOf, isOver, runsChild, shapeOf } from '../kernel/state.js'
 import type { DoneNode } from '../kernel/undo-state.js'
-import { barrierOf, branchOf, isOver, shapeOf } from '../kernel/state.js'
 import type { Engine } from './engine.js'
 import { CodedFailure } from '../define/failure-of.js'
 import { startRun } from './start.js'
 
 /** `<run>:<step>` or `<run>:<step>:<item>`, with `@2`, `@3`… when its step is tried again: the same on every execution of an attempt. */
-export function childRunId(state: State, attempt: Attempt): string {
-  const branch = branchOf(state, attempt.branch)
-  const item = barrierOf(state, branch.scope).each === null ? '' : `:${branch.slot}`
-  return `${state.run?.id}:${branch.agent}${item}${attempt.attempt > 1 ? `@${attempt.attempt}` : ''}`
+export function childRunId(state: State, { branch, agent, attempt }: Attempt): string {
+  const { shape, id } = state.run ?? {}
+  // The branch may be gone: which item it is of stands in its id.
+  const [, ...ordinals] = branch.split('.')
+  const item = ordinals.length > (shape?.kind === 'graph' && shape.steps.length === 1 ? 0 : 1) ? `:${ordinals.at(-1)}` : ''
+  return `${id}:${agent}${item}${attempt > 1 ? `@${attempt}` : ''}`
 }
+
+/** The run that undoes what a child run has done. */
+const undoRunId = (child: string): string => `${child}:undo`
+
+/** A run that another waits for; `isWanted`: what it comes to is still used. */
+interface Child {
+  readonly id: string
+  readonly isWanted: boolean
+}
+
+/** The runs that a run waits for: those of its steps, and those that undo what they did. Some may not have been started yet. */
+function childrenOf(state: State): Child[] {
+  if (state.run?.shape.kind !== 'graph') return []
+  const ofStep = (attempts: readonly Attempt[], isWanted: boolean): Child[] =>
+    attempts.filter(({ agent }) => runsChild(state, agent)).map((attempt) => ({ id: childRunId(state, attempt), isWanted }))
+  const undos = state.undo.running.keys().flatMap((of): Child[] => {
+    const { what, key = '' } = entryOf(state, of)
+    return what === 'child' ? [{ id: undoRunId(key), isWanted: true }] : []
+  })
+  return [...ofStep(attemptsOf(state), true), ...ofStep(state.aborting.values(), false), ...undos]
+}
+
+const pausedBy = (parent: State): string => `the run ${parent.run?.id}`
+
+const cancelling = ({ keepsDone }: State) =>
+  ({ type: 'run.cancel', reason: 'the step that it belongs to was cancelled', ...(keepsDone && { compensate: false }) }) as const
+
+/** What happened to a run happens to the runs that it waits for, down to the last: whoever said it, and whoever has them. */
+export async function alignChildren(engine: Engine, state: State): Promise<void> {
+  await Promise.all(childrenOf(state).map((child) => align(engine, state, child)))
+}
+
+async function align(engine: Engine, parent: State, { id, isWanted }: Child): Promise<void> {
+  const child = (await engine.current(id))?.state
+  if (child === undefined || isOver(child)) return
+  const by = pausedBy(parent)
+  if (!isWanted) await engine.submit(id, cancelling(parent))
+  else if (parent.pausedAt !== null) await engine.submit(id, { type: 'run.pause', by })
+  // One that was paused for itself stays so.
+  else if (child.pausedAt !== null && (await lastPausedBy(engine, id)) === by) await engine.submit(id, { type: 'run.resume', by })
+}
+
+async function lastPausedBy(engine: Engine, run: string): Promise<string | undefined> {
+  const pauses = (await engine.journal(run)).flatMap((event) => (event.type === 'run.paused' ? [event.by] : []))
+  return pauses.at(-1)
+}
+
+/** What a run that is taken over has missed of what happened to the one that waits for it: nothing of it is performed before it is said. */
+export async function missedBy(engine: Engine, { run, pausedAt }: State): Promise<Command | null> {
+  if (run === null || run.parent === null) return null
+  const parent = (await engine.current(run.parent.run))?.state
+  if (parent === undefined) return null
+  if (run.undoOf === null && !isWaitedFor(parent, run.parent.branch)) return cancelling(parent)
+  return parent.pausedAt !== null && pausedAt === null ? { type: 'run.pause', by: pausedBy(parent) } : null
+}
+
+function isWaitedFor(parent: State, attempt: string): boolean {
+  const branch = parent.branches.get(attempt.slice(0, attempt.indexOf('/')))
+  return branch !== undefined && branch.startSeq !== 0 && attemptId(branch.id, branch.turn, branch.attempt) === attempt
+}
+
+/** Does something with the store, again and again while that is out of reach: a run that is waited for goes on meanwhile, or will. */
+async function patiently<T>(engine: Engine, work: () => Promise<T>): Promise<T> {
+  for (let waitMs = retryMs.first; ; waitMs = Math.min(retryMs.most, 2 * waitMs)) {
+    try {
+      return await work()
+    } catch (error) {
+      if (engine.closed || !(TuttiError.is(error, 'STORE_LOCKED') || TuttiError.is(error, 'STORE_UNAVAILABLE'))) throw error
+      await engine.options.clock.sleep(waitMs)
+    }
+  }
+}
+
+const retryMs = { first: 20, most: 1_000 }
 
 /**
  * Runs a definition as a child of a step and gives its output. It has a journal of its own: whoever executes the step again finds it
@@ -27,7 +106,6 @@ export async function childRun(
   definition: Definition,
   input: unknown,
   signal: AbortSignal,
-  isPaused: () => boolean,
 ): Promise<ChildDone> {
   const { run } = state
   if (run === null) throw new Error('the run has not started')
@@ -43,21 +121,23 @@ export async function childRun(
     })
   const { timeoutMs, concurrency, ...counts } = limits
   const inherited = { ...counts, ...(timeoutMs !== null && { timeoutMs }), ...(concurrency !== null && { concurrency }) }
-  try {
-    await startRun(engine, definition, {
-      id,
-      input,
-      tags: run.tags,
-      ...(run.session !== null && { session: run.session }),
-      conversation: run.conversation,
-      limits: inherited,
-      parent: { run: run.id, branch: attemptId(attempt.branch, attempt.turn, attempt.attempt), depth },
-    })
-  } catch (error) {
-    if (!TuttiError.is(error, 'RUN_EXISTS')) throw error
-  }
-  // It was paused while its child was being started.
-  if (isPaused()) await engine.submit(id, { type: 'run.pause', by: `the run ${run.id}` })
+  await patiently(engine, async () => {
+    // What is not wanted any more is not begun.
+    if (signal.aborted && (await engine.entry(id)) === null) throw signal.reason
+    try {
+      await startRun(engine, definition, {
+        id,
+        input,
+        tags: run.tags,
+        ...(run.session !== null && { session: run.session }),
+        conversation: run.conversation,
+        limits: inherited,
+        parent: { run: run.id, branch: attemptId(attempt.branch, attempt.turn, attempt.attempt), depth },
+      })
+    } catch (error) {
+      if (!TuttiError.is(error, 'RUN_EXISTS')) throw error
+    }
+  })
   return childOutput(id, await ended(engine, run.id, id, signal))
 }
 
@@ -69,28 +149,56 @@ async function ended(engine: Engine, parent: string, id: string, signal: AbortSi
   })
   left.catch(() => {})
   const aborted = async (): Promise<void> => {
-    if (engine.closed || (await engine.entry(parent))?.owner === null) return letGo(signal.reason)
-    await engine.submit(id, { type: 'run.cancel', reason: 'the step that it belongs to was cancelled' })
+    const entry = engine.closed ? null : await engine.entry(parent)
+    if (entry === null || entry.owner === null) return letGo(signal.reason)
+    await patiently(engine, () => engine.submit(id, cancelling(entry.state)))
   }
   const stop = (): void => void aborted().catch(letGo)
   signal.addEventListener('abort', stop, { once: true })
   if (signal.aborted) stop()
   try {
-    for (;;) {
-      const changed = engine.listeners.waitFor(id, 'end')
-      try {
-        const state = (await engine.current(id))?.state
-        if (state === undefined) throw new Error(`the child run ${id} is gone`)
-        if (isOver(state)) return state
-        const stopped = engine.stoppedBy(id)
-        if (stopped !== null) throw stopped
-        await Promise.race([changed.wait, left])
-      } finally {
-        changed.stop()
-      }
-    }
+    // It may have been paused, or resumed, while it was being started, or while nobody had it.
+    const above = await patiently(engine, () => engine.current(parent))
+    if (above !== null && !signal.aborted) await patiently(engine, () => align(engine, above.state, { id, isWanted: true }))
+    return await over(engine, id, left)
   } finally {
     signal.removeEventListener('abort', stop)
+  }
+}
+
+/** The state of a run, once it is over, unless nobody waits for it any more. */
+async function over(engine: Engine, id: string, left?: Promise<never>): Promise<State> {
+  for (;;) {
+    const changed = engine.listeners.waitFor(id, 'end')
+    try {
+      const state = (await patiently(engine, () => engine.current(id)))?.state
+      if (state === undefined) throw new Error(`the child run ${id} is gone`)
+      if (isOver(state)) return state
+      const stopped = engine.stoppedBy(id)
+      if (stopped !== null) throw stopped
+      if (engine.closed) throw new TuttiError('CLOSED', 'this engine is closed', { hint: 'open another one' })
+      await (left === undefined ? changed.wait : Promise.race([changed.wait, left]))
+    } finally {
+      changed.stop()
+    }
+  }
+}
+
+/** Ends the child run of an attempt that is not wanted, and that nobody here executes: what it came to all the same. */
+export async function endChildRun(
+  engine: Engine,
+  state: State,
+  attempt: Attempt,
+): Promise<{ done?: LateWork; notUndone?: readonly string[] }> {
+  const id = childRunId(state, attempt)
+  if ((await patiently(engine, () => engine.entry(id))) === null) return {}
+  await patiently(engine, () => engine.submit(id, cancelling(state)))
+  const child = await over(engine, id)
+  if (state.run?.undoes !== true) return {}
+  try {
+    return { done: childOutput(id, child) }
+  } catch (error) {
+    return notUndoneBy(error)
   }
 }
 
@@ -148,7 +256,7 @@ function toUndo({ undo }: State): readonly DoneNode[] {
 
 /** Undoes what a child run has done: a run of its own, from the child's journal, which whoever tries this again finds there. */
 export async function undoChildRun(engine: Engine, parent: State, child: string, signal: AbortSignal): Promise<void> {
-  const id = `${child}:undo`
+  const id = undoRunId(child)
   const state = (await engine.current(child))?.state
   const run = state?.run ?? null
   const definition = run === null ? null : engine.definition(run.shape.name)

@@ -18,6 +18,7 @@ import { agentsOf } from './agent-turns.js'
 import { Agents } from './agents.js'
 import { Alarms } from './alarms.js'
 import { Bodies } from './bodies.js'
+import { alignChildren, missedBy } from './child-run.js'
 import { decodeEvents, decodeSnapshot } from './codec.js'
 import { HeldTurns } from './held-turns.js'
 import { Listeners } from './listeners.js'
@@ -59,6 +60,9 @@ const waitingMax = 256
 function isBehind(entry: RunEntry): boolean {
   return entry.stale || (entry.owner === null && entry.state !== newState)
 }
+
+/** What is said of a run is also said of those that it waits for. */
+const isSteering = ({ type }: Command): boolean => type === 'run.pause' || type === 'run.resume' || type === 'run.cancel'
 
 /** Whether somebody waits for what comes of it: that must be right as of now. */
 const isAsked = ({ queue }: RunEntry): boolean => queue.some(({ owned }) => !owned)
@@ -251,9 +255,22 @@ export class Engine {
     const entry = await this.entry(runId)
     if (entry === null) return { refusal: { code: 'RUN_NOT_FOUND', message: `there is no run ${runId}` } }
     const outcome = await this.#loop.submit(entry, command, { put, owned: false })
+    if (outcome.refusal === undefined && isSteering(command)) await this.#align(entry)
     // Nobody has it: if there is now something to do, nobody else would tell this worker.
     if (outcome.refusal === undefined && entry.owner === null && !isOver(entry.state)) this.#worker.claim()
     return outcome
+  }
+
+  /** What was said of a run is so of those that it waits for. If that can't be seen to now, then whoever takes them over does. */
+  #align(entry: RunEntry): Promise<void> {
+    // One after the other: who comes second finds done what the first did.
+    entry.aligned = entry.aligned
+      .then(() => alignChildren(this, entry.state))
+      .catch((error: unknown) => {
+        if (!this.#closed)
+          this.options.onLog({ level: 'warn', message: `its child runs could not be told: ${String(error)}`, runId: entry.id })
+      })
+    return entry.aligned
   }
 
   /** Submits the first command of a run. */
@@ -339,9 +356,7 @@ export class Engine {
   /** While a run is paused its clock stands still and nothing begins: its alarms and what has not begun are taken back, and come again later. */
   #pausedOrResumed(entry: RunEntry): void {
     for (const timer of entry.state.timers.values()) this.#await(entry, timer)
-    const by = `the run ${entry.id}`
-    for (const child of entry.children)
-      void this.submit(child, { type: entry.state.pausedAt === null ? 'run.resume' : 'run.pause', by }).catch(() => {})
+    void this.#align(entry)
     if (entry.state.pausedAt !== null) return this.#bodies.pause(entry)
     for (const attempt of attemptsOf(entry.state)) this.#bodies.dispatch(entry, attempt)
     for (const undo of entry.state.undo.running.values()) this.#bodies.undo(entry, undo)
@@ -392,7 +407,14 @@ export class Engine {
     this.#entries.set(row.id, entry)
     const waited = marks.length > 0 ? { waited: marks.map(({ key }) => key) } : {}
     const claim = { type: 'run.claim', epoch: row.epoch, ...(shape !== undefined && { shape }), ...waited } as const
-    await this.#loop.submit(entry, claim, { owned: true })
+    const missed = await missedBy(this, entry.state)
+    const claimed = this.#loop.submit(entry, claim, { owned: true })
+    // In the same append: nothing of it is performed before.
+    const told = missed === null ? null : this.#loop.submit(entry, missed, { owned: true })
+    await claimed
+    if (told === null) return
+    await told
+    await this.#align(entry)
   }
 
   /** Another worker owns the run: nothing of it is performed or recorded here any more. */

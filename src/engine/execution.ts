@@ -103,6 +103,8 @@ export class Execution implements Body {
   #onBodyOver: () => void = nothing
   /** It is known what it came to: what its body did, or that nobody waits for that any more. */
   #isDecided = false
+  /** What is left of it is to wait for another run. */
+  #waitsForRun = false
   #cancelGrace: () => void = nothing
   #cancelTimer: () => void = nothing
   #spentMs = 0
@@ -245,6 +247,8 @@ export class Execution implements Body {
     this.#reason = Object.assign(new Error(why), { name: 'AbortError' })
     this.#controller?.abort(this.#reason)
     this.#used?.abort(this.#reason)
+    // A run of ours ends by itself when it is cancelled, and what it does until then is not left behind.
+    if (this.#waitsForRun) return
     this.#cancelGrace = this.#port.alarms.at(this.#port.clock.now() + this.#port.graceMs, () => {
       if (this.#status !== 'aborting') return
       this.#status = 'ended'
@@ -386,7 +390,11 @@ export class Execution implements Body {
       activities: this.#activities(),
       work: this.#work(),
       maxValue: this.#port.maxValue,
-      child: (code, input) => this.#port.child(this.attempt, code.child, input, this.#signal()),
+      child: (code, input) => {
+        this.#waitsForRun = true
+        this.#cancelGrace()
+        return this.#port.child(this.attempt, code.child, input, this.#signal())
+      },
     })
     await this.#used?.end()
     return command

@@ -49,8 +49,8 @@ export interface RunEntry {
   readonly executions: Map<string, Execution>
   /** The undos that run here, by what they undo. */
   readonly undos: Map<string, UndoExecution>
-  /** Its child runs that a step of it waits for. */
-  readonly children: Set<string>
+  /** What happened to it reaches the runs that it waits for. */
+  aligned: Promise<void>
   readonly alarms: Map<string, () => void>
   readonly askSchemas: Map<string, Schema>
   readonly refusals: Map<string, number>
@@ -63,6 +63,7 @@ export interface RunEntry {
   port: ExecutionPort | null
 }
 
+const done = Promise.resolve()
 /** Most runs wait for no agent. */
 const nobody: RunEntry['marked'] = new Map([])
 
@@ -81,7 +82,7 @@ export function newEntry(id: string, definition: Internals | null): RunEntry {
     broken: null,
     executions: new Map(),
     undos: new Map(),
-    children: new Set(),
+    aligned: done,
     alarms: new Map(),
     askSchemas: new Map(),
     refusals: new Map(),

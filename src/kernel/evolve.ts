@@ -29,14 +29,24 @@ import {
   turnRejected,
   turnStarted,
 } from './fold-turns.js'
-import { abortedEnded, barrierUndoing, lateActivity, takeOver, undoCompleted, undoFailed, undoPlanned, undoStarted } from './fold-undo.js'
+import {
+  abortedEnded,
+  barrierUndoing,
+  entryOf,
+  lateActivity,
+  takeOver,
+  undoCompleted,
+  undoFailed,
+  undoPlanned,
+  undoStarted,
+} from './fold-undo.js'
 import { editable, type Folding, type Of } from './folding.js'
 import { attemptId, runTimer, undoTimer } from './ids.js'
 import { changed } from './lifecycle.js'
 import { dependentsOf, placesIn, recounted, targetsIn, undoesIn } from './recount.js'
 import type { Outcome, State } from './state.js'
 import { Trie } from './trie.js'
-import { attemptsOf } from './state.js'
+import { attemptsOf, runsChild } from './state.js'
 
 /** Folds one event into a state and gives the next one. Applies no rule and runs no code of users: the event says what was decided. */
 export function evolve(before: State, event: Event): State {
@@ -196,14 +206,26 @@ function activityLate(state: Folding, event: Of<'activity.completed'>): void {
 }
 
 function runClaimed(state: Folding, { shape, waited = [] }: Of<'run.claimed'>): void {
-  const running = attemptsOf(state).flatMap(({ branch, agent }) => (waited.includes(agent) ? [] : [branch]))
   if (state.held)
-    for (const key of [...running, ...[...state.undo.running.keys()].map(undoTimer)])
+    for (const key of [...turnsAtWork(state, waited), ...undosAtWork(state)])
       state.crashes = state.crashes.set(key, (state.crashes.get(key) ?? 0) + 1, state.edit)
   state.held = true
   if (shape === undefined || state.run === null) return
   state.run = { ...state.run, shape }
   Object.assign(state, recounted(state))
+}
+
+/** The branches of turns during which a process can have died: one that waits for its agent, for a run or for its sleep kills nobody. */
+function turnsAtWork(state: Folding, waited: readonly string[]): string[] {
+  return attemptsOf(state).flatMap(({ branch, agent }) => {
+    const records = state.work.get(branch)?.records.values() ?? []
+    const waits = waited.includes(agent) || runsChild(state, agent) || records.some(({ status }) => status === 'sleeping')
+    return waits ? [] : [branch]
+  })
+}
+
+function undosAtWork(state: Folding): string[] {
+  return state.undo.running.keys().flatMap((of) => (entryOf(state, of).what === 'child' ? [] : [undoTimer(of)]))
 }
 
 function unpause(state: Folding): void {

@@ -409,6 +409,12 @@ export function* liveIn(state: State, barrier: Barrier): Generator<Branch> {
   }
 }
 
+/** Whether a step runs a definition of its own: its attempts only wait for that run, which goes on by itself. */
+export function runsChild(state: State, step: string): boolean {
+  const shape = state.run?.shape
+  return shape?.kind === 'graph' && shape.steps.some(({ id, kind }) => id === step && kind === 'child')
+}
+
 /** Who waits for a branch's reply. */
 export function waitingAgent(state: State, branch: Branch): string | null {
   return barrierOf(state, branch.scope).waitingAgent

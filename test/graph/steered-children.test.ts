@@ -1,0 +1,230 @@
+/** What is said of a run is so of the runs that it waits for: whoever says it, and also if nobody executes them at that moment. */
+import type { Store, Tutti } from 'tutti'
+import { graph, open, TuttiError } from 'tutti'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { rest, timed } from '../engine/opened.js'
+import { lasting } from './lasting.js'
+
+/** A run that waits for a child that waits for a grandchild that waits for a person; `did` has what was done and undone. */
+function tree(did: string[]) {
+  const grandchild = graph('grandchild', { input: z.any() })
+    .step('pay', { run: () => did.push('pay'), compensate: () => void did.push('undo pay') })
+    .ask('sure', { after: ['pay'], question: () => 'sure?', schema: z.any() })
+    .step('send', { after: ['sure'], run: () => did.push('send') })
+    .output(() => 1)
+  const child = graph('child', { input: z.any() })
+    .step('part', { input: () => 1, run: grandchild })
+    .output(() => 1)
+  return graph('tree')
+    .step('first', { run: () => did.push('first'), compensate: () => void did.push('undo first') })
+    .step('all', { after: ['first'], each: () => [1], input: () => 1, run: child })
+    .output(() => 1)
+}
+
+const leaf = 'R:all:0:part'
+const ids = ['R', 'R:all:0', leaf]
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; !(await holds()); tries++) {
+    if (tries > 2_000) throw new Error('it never held')
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+}
+
+const statuses = async (tutti: Tutti): Promise<string[]> => Promise.all(ids.map(async (id) => (await tutti.run(id)).status()))
+const all = (status: string): string[] => ids.map(() => status)
+const untilAll = (tutti: Tutti, status: string): Promise<void> =>
+  until(async () => (await statuses(tutti)).every((found) => found === status))
+
+/** A store that takes nothing of some runs. */
+function without(store: Store, runs: readonly string[]): Store {
+  return new Proxy(store, {
+    get: (inner, key) => {
+      if (key !== 'commit') return inner[key as keyof Store]
+      return (batch: Parameters<Store['commit']>[0]) =>
+        batch.some((item) => 'run' in item && runs.includes(item.run))
+          ? Promise.reject(new TuttiError('STORE_LOCKED', 'somebody else writes'))
+          : inner.commit(batch)
+    },
+  })
+}
+
+/** The tree, begun, up to the question; and what opens the same store again. */
+async function begun() {
+  const did: string[] = []
+  const store: Store = lasting()
+  const again = (executes = true): Promise<Tutti> =>
+    open({ store, invariants: true, ...(executes && { definitions: [tree(did)] }), graceMs: 50 })
+  const first = await again()
+  const run = await first.start('tree', { id: 'R' })
+  await until(async () => (await first.asks()).length === 1)
+  const answer = async (tutti: Tutti): Promise<void> => {
+    const [ask] = await tutti.asks()
+    await (await tutti.run(leaf)).answer(ask?.id ?? '', 'yes')
+  }
+  return { did, store, first, run, again, answer }
+}
+
+describe('a pause', () => {
+  test('has reached all of them when it is acknowledged, and a resume too', async () => {
+    const { first, run, answer, did } = await begun()
+    await run.pause()
+    expect(await statuses(first)).toEqual(all('paused'))
+    await answer(first)
+    await rest(20)
+    expect(did).not.toContain('send')
+    await run.resume()
+    expect(await statuses(first)).not.toContain('paused')
+    expect(await run.output()).toBe(1)
+    expect(did).toEqual(['first', 'pay', 'send'])
+    await first.close()
+  })
+
+  test('ends for all of them with a resume after a restart', async () => {
+    const { first, run, again, answer, did } = await begun()
+    await run.pause()
+    await first.close()
+    await using second = await again()
+    expect(await statuses(second)).toEqual(all('paused'))
+    const found = await second.run('R')
+    await found.resume()
+    await answer(second)
+    expect(await found.output()).toBe(1)
+    expect(did).toEqual(['first', 'pay', 'send'])
+  })
+
+  test('of a run that nobody executes holds its children when somebody takes those over', async () => {
+    const { first, again, answer, did } = await begun()
+    await first.close()
+    await using other = await again(false)
+    await (await other.run('R')).pause()
+    await using second = await again()
+    await answer(second)
+    await untilAll(second, 'paused')
+    expect(did).toEqual(['first', 'pay'])
+  })
+
+  test('holds them also if who said it died before it had told them', async () => {
+    const { first, again, store, did } = await begun()
+    await first.close()
+    await using other = await open({ store: without(store, [ids[1] ?? '', leaf]), onLog: () => {} })
+    await (await other.run('R')).pause()
+    expect(await statuses(other)).toEqual(['paused', 'running', 'running'])
+    await using second = await again()
+    await untilAll(second, 'paused')
+    expect(did).toEqual(['first', 'pay'])
+  })
+
+  test('of one of them for itself outlasts a resume of the run that waits for it', async () => {
+    const { first, run } = await begun()
+    await (await first.run(leaf)).pause({ by: 'ann' })
+    await run.pause()
+    await run.resume()
+    expect(await statuses(first)).toEqual(['running', 'running', 'paused'])
+    await first.close()
+  })
+})
+
+describe('a cancel', () => {
+  const undone = ['first', 'pay', 'undo pay', 'undo first']
+
+  test('reaches all of them after a pause and a restart, and what they did is undone first', async () => {
+    const { first, run, again, did } = await begun()
+    await run.pause()
+    await first.close()
+    await using second = await again()
+    const found = await second.run('R')
+    await found.cancel()
+    expect(await found.result()).toMatchObject({ status: 'cancelled', rollback: 'complete' })
+    expect(await statuses(second)).toEqual(all('cancelled'))
+    expect(did).toEqual(undone)
+  })
+
+  test('right after a restart reaches those that another process has taken over', async () => {
+    const { first, again, did } = await begun()
+    await first.close()
+    await using other = await again(false)
+    await (await other.run('R')).cancel()
+    await using second = await again()
+    expect(await (await second.run('R')).result()).toMatchObject({ status: 'cancelled', rollback: 'complete' })
+    expect(await statuses(second)).toEqual(all('cancelled'))
+    expect(did).toEqual(undone)
+  })
+
+  test('from elsewhere reaches them although its owner closes at once', async () => {
+    const { first, again, did } = await begun()
+    await using other = await again(false)
+    await (await other.run('R')).cancel()
+    await first.close()
+    await using second = await again()
+    expect(await (await second.run('R')).result()).toMatchObject({ status: 'cancelled', rollback: 'complete' })
+    expect(await statuses(second)).toEqual(all('cancelled'))
+    expect(did).toEqual(undone)
+  })
+
+  test('that keeps what was done keeps what they did', async () => {
+    const { first, run, did } = await begun()
+    await run.cancel({ compensate: false })
+    expect(await run.result()).toMatchObject({ status: 'cancelled', rollback: 'none' })
+    expect(await statuses(first)).toEqual(all('cancelled'))
+    expect(did).toEqual(['first', 'pay'])
+    await first.close()
+  })
+
+  test('waits for as long as they undo, whatever the grace of a body, and says what they could not', async () => {
+    for (const fails of [false, true]) {
+      const did: string[] = []
+      await using at = await timed({ graceMs: 5_000 })
+      const child = graph('child', { input: z.any() })
+        .step('a', {
+          run: () => 'a',
+          compensate: async () => {
+            await at.clock.sleep(6_000)
+            if (fails) throw new Error('it can not')
+            did.push('undo a')
+          },
+        })
+        .ask('sure', { after: ['a'], question: () => 'sure?', schema: z.any() })
+        .output(() => 1)
+      const parent = graph('parent')
+        .step('first', { run: () => 1, compensate: () => void did.push('undo first') })
+        .step('part', { after: ['first'], input: () => 1, run: child })
+        .output(() => 1)
+      const run = await at.tutti.start(parent, { id: 'P' })
+      await rest(40)
+      await run.cancel()
+      await at.clock.advance(5_500)
+      expect(await run.status()).not.toBe('cancelled')
+      expect(did).toEqual([])
+      await at.clock.advance(600_000)
+      const { status, rollback, report } = await run.result()
+      expect([status, rollback, report.notUndone.length]).toEqual(['cancelled', fails ? 'partial' : 'complete', fails ? 1 : 0])
+      expect(did).toEqual(fails ? ['undo first'] : ['undo a', 'undo first'])
+    }
+  })
+})
+
+test('a store that is out of reach for a while when a child is to be started fails nothing', async () => {
+  const store = lasting()
+  let faults = 4
+  const failing = new Proxy(store, {
+    get: (inner, key) => {
+      if (key !== 'commit') return inner[key as keyof Store]
+      return (batch: Parameters<Store['commit']>[0]) => {
+        const isChild = batch.some((item) => 'run' in item && item.run === 'R:part' && item.create !== undefined)
+        if (isChild && faults-- > 0) return Promise.reject(new TuttiError('STORE_LOCKED', 'somebody else writes'))
+        return inner.commit(batch)
+      }
+    },
+  })
+  const child = graph('child', { input: z.any() })
+    .step('a', { run: () => 'a' })
+    .output(({ steps }) => steps.a)
+  const parent = graph('parent')
+    .step('part', { input: () => 1, run: child })
+    .output(({ steps }) => steps.part)
+  await using tutti = await open({ store: failing, invariants: true, onLog: () => {} })
+  expect(await (await tutti.start(parent, { id: 'R' })).output()).toBe('a')
+  expect(faults).toBeLessThan(0)
+})

@@ -1,0 +1,73 @@
+/** Which turns are given up when their process dies in them again and again. */
+import { graph, topology } from 'tutti'
+import { expect, test } from 'vitest'
+import type { Definition } from '../../src/define/definition.js'
+import { internalsOf } from '../../src/define/definition.js'
+import type { Command } from '../../src/kernel/command.js'
+import { decide } from '../../src/kernel/decide.js'
+import { sleepTimer } from '../../src/kernel/ids.js'
+import { outstanding } from '../../src/kernel/outstanding.js'
+import type { State } from '../../src/kernel/state.js'
+import { newState } from '../../src/kernel/state.js'
+
+function decided(state: State, command: Command): State {
+  const decision = decide(state, command, state.at + 1, null)
+  if ('refusal' in decision) throw new Error(decision.refusal.message)
+  return decision.state
+}
+
+const started = (definition: Definition): State =>
+  decided(newState, { type: 'run.start', runId: 'R', nonce: 'n', shape: internalsOf(definition).shape, tags: {} })
+
+/** After how many deaths of its owner a run has failed; null: after none of seven. */
+function failedAfter(start: State): number | null {
+  let state = start
+  for (let deaths = 1; deaths <= 7; deaths++) {
+    state = decided(state, { type: 'run.claim', epoch: deaths + 1 })
+    if (state.status === 'failed') return deaths
+    expect(outstanding(state).some(({ type }) => type === 'turn.perform' || type === 'turn.abort')).toBe(true)
+  }
+  return null
+}
+
+const speaker = { branch: 'r', agent: 'A', turn: 1, attempt: 1, delivered: 0 }
+const solo = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: (turn) => turn.finish(1) } })
+
+test('a turn is given up after five deaths', () => {
+  expect(failedAfter(started(solo))).toBe(5)
+})
+
+test('a turn that sleeps is not, until its sleep is over', () => {
+  const asleep = decided(started(solo), { type: 'sleep.start', ...speaker, key: 'sleep#0', name: 'sleep', ms: 1 })
+  expect(failedAfter(asleep)).toBe(null)
+  const awake = decided(asleep, { type: 'timer.fire', timer: sleepTimer('r', 'sleep#0') })
+  expect(failedAfter(awake)).toBe(5)
+})
+
+test('nor is a step that waits for a run of its own, which takes its deaths itself', () => {
+  const child = graph('child')
+    .step('a', { run: () => 1 })
+    .output()
+  const parent = graph('parent')
+    .step('part', { run: child, input: () => null })
+    .output()
+  expect(failedAfter(started(parent))).toBe(null)
+  const plain = graph('plain')
+    .step('part', { run: () => 1 })
+    .output()
+  expect(failedAfter(started(plain))).toBe(5)
+})
+
+test('a step that waits for a run goes on waiting for its end after a cancel, whoever takes it over', () => {
+  const child = graph('child')
+    .step('a', { run: () => 1 })
+    .output()
+  const parent = graph('parent')
+    .step('part', { run: child, input: () => null })
+    .step('code', { run: () => 1 })
+    .output()
+  const cancelled = decided(started(parent), { type: 'run.cancel' })
+  const claimed = decided(cancelled, { type: 'run.claim', epoch: 2 })
+  expect(claimed.status).toBe('running')
+  expect(outstanding(claimed)).toMatchObject([{ type: 'turn.abort', attempt: { agent: 'part' } }])
+})
