@@ -30,6 +30,7 @@ import type { Body } from './bodies.js'
 import type { ActivityOutcome, Held, Seam } from './seam.js'
 import { playModel } from './model-body.js'
 import { stepCommand } from './step-body.js'
+import { checkStep } from './step-check.js'
 import { act, turnView } from './turn-view.js'
 import type { WorkParts } from './work-parts.js'
 import type { Clock } from './tutti.js'
@@ -432,7 +433,10 @@ export class Execution implements Body {
       runId: run?.id ?? '',
       branchId: branch,
       tags: run?.tags ?? {},
-      step: ((name, body, options) => this.#activities().step(name, body, options)) as Work['step'],
+      step: ((name, body, options) => {
+        checkStep(name, body, options)
+        return this.#activities().step(name, body, options)
+      }) as Work['step'],
       sleep: (ms) => this.#activities().sleep(ms),
       now: () => this.#used?.now ?? at,
       random: () => seededUnit(`${run?.nonce}/${branch}/${turn}/${draws++}`),

@@ -499,3 +499,48 @@ test('a step called by its name alone, taken out of the turn, works', async () =
   expect(await run.output()).toBe(1)
   expect(await codeOf(run.output())).toEqual({ accepted: 1 })
 })
+
+const stepRefusals: readonly (readonly [options: unknown, message: RegExp])[] = [
+  [5, /the step 's' takes an object of options, not 5/],
+  [null, /an object of options, not null/],
+  [{ foo: 1 }, /there is no option 'foo' here; there are key, idempotent, retry, timeoutMs/],
+  [{ key: 'k', timeout: 5 }, /there is no option 'timeout'/],
+  [{ idempotent: 'no' }, /idempotent is true or false, not 'no'/],
+  [{ timeoutMs: -1 }, /timeoutMs is a number of milliseconds above 0, not -1/],
+  [{ timeoutMs: 'x' }, /timeoutMs is a number .*, not 'x'/],
+  [{ retry: 5 }, /retry is an object, not 5/],
+  [{ retry: { attempts: 0 } }, /retry.attempts: attempts is a whole number of at least 1, not 0/],
+  [{ retry: { attempt: 2 } }, /retry.attempt: there is no option 'attempt' here \(did you mean attempts\?\)/],
+  [{ retry: { if: true } }, /retry.if: if is a function, not true/],
+]
+
+test.each(stepRefusals)('a step with the options %j is not executed, and the turn can go on', async (options, message) => {
+  await using tutti = await opened()
+  let executed = 0
+  const run = await tutti.start(
+    solo(async (turn) => {
+      try {
+        await turn.step('s', () => ++executed, options as never)
+      } catch (error) {
+        expect(error).toBeInstanceOf(TypeError)
+        return turn.finish([(error as Error).message, await turn.step('s', () => 'another', { key: 'k' })])
+      }
+      return turn.finish('accepted')
+    }),
+  )
+  expect(await run.output()).toEqual([expect.stringMatching(message), 'another'])
+  expect(executed).toBe(0)
+})
+
+test('a step needs a function, and every option that it declares is taken', async () => {
+  await using tutti = await opened()
+  expect(await (await tutti.start(solo((turn) => turn.step('s', undefined as never) as never))).result()).toMatchObject({
+    status: 'failed',
+    error: { message: "the step 's' needs a function, not undefined" },
+  })
+  const retry = { attempts: 2, backoffMs: 0, factor: 1, maxBackoffMs: 0, if: () => true }
+  const all = { key: 'k', idempotent: false, retry, timeoutMs: 1_000 }
+  const left = { key: undefined, idempotent: undefined, retry: undefined, timeoutMs: undefined } as never
+  const definition = solo(async (turn) => turn.finish([await turn.step('s', () => 1, all), await turn.step('s', () => 2, left)]))
+  expect(await tutti.execute(definition)).toEqual([1, 2])
+})
