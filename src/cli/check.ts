@@ -10,7 +10,6 @@ import { wrongUse } from './cli-error.js'
 import { exitCode } from './exit-code.js'
 import { findRun } from './find-run.js'
 import { jsonArgument } from './json-argument.js'
-import { keepDataClean } from './keep-data-clean.js'
 import { type Loaded, loadFile } from './load-file.js'
 import { Session } from './session.js'
 import { drawn } from './shown.js'
@@ -58,7 +57,6 @@ export const command: CliCommand = {
       ...(options.seed !== undefined && { seed: options.seed }),
       ...(options.replay !== undefined && { replay: options.replay }),
     }
-    keepDataClean()
     const found =
       options.fromRun === undefined
         ? await ofFile(file as string | undefined, options, said)

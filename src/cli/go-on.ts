@@ -1,6 +1,5 @@
 import { exitCode, type ExitCode } from './exit-code.js'
 import { detach } from './detach.js'
-import { keepDataClean } from './keep-data-clean.js'
 import { exitOf } from './session.js'
 import { shown } from './shown.js'
 import type { Terminal } from './terminal.js'
@@ -17,7 +16,6 @@ export interface GoOnOptions {
 /** Does the work and executes the run on to its next stop, here or in a process of its own. */
 export async function goOn(terminal: Terminal, work: Work, options: GoOnOptions): Promise<ExitCode> {
   if (options.detach === true) return detached(terminal, work, options)
-  keepDataClean()
   const { session, run, following, executes } = await begin(terminal, work)
   if (!executes) {
     terminal.note(shown`done; whoever has the definition of ${run.id} goes on with it (no file is recorded for it: --file names one)`)

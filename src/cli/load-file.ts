@@ -7,6 +7,7 @@ import type { OpenOptions } from '../engine/tutti.js'
 import { TuttiError } from '../define/tutti-error.js'
 import { CliError, notFound, wrongUse } from './cli-error.js'
 import { exitCode } from './exit-code.js'
+import { keepDataClean } from './keep-data-clean.js'
 import type { Origin } from './origin.js'
 import { hookResolution } from './resolve-hook.js'
 
@@ -23,7 +24,7 @@ export interface Loaded {
 const compiled = ['.ts', '.mts', '.cts', '.tsx', '.jsx']
 const plain = ['.js', '.mjs', '.cjs']
 
-/** Loads the definition that a file exports. */
+/** Loads the definition that a file exports. From then on, what code prints is kept apart from data. */
 export async function loadFile(origin: Origin): Promise<Loaded> {
   const file = resolve(origin.file)
   const ending = extname(file)
@@ -51,6 +52,7 @@ async function exportsOf(file: string, isCompiled: boolean): Promise<Readonly<Re
   // It costs a thread: a plain file that has what it needs is loaded without.
   if (isCompiled || !hasTutti(file)) hookResolution()
   let module: Readonly<Record<string, unknown>>
+  keepDataClean()
   try {
     module = (await import(pathToFileURL(file).href)) as Readonly<Record<string, unknown>>
   } catch (error) {

@@ -8,12 +8,14 @@ import { Terminal } from './terminal.js'
 
 /** Does what the arguments say, and ends the process so. */
 export async function start(args: readonly string[], version: () => string): Promise<void> {
+  // Kept, because what is loaded later finds another standard output.
+  const { stdout, stderr } = process
   // Whoever reads may go before all is said: that is no failure of ours.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => process.exit(exitCode.done))
-  const terminal = new Terminal(process.stdout, process.stderr, process.env)
+  for (const stream of [stdout, stderr]) stream.on('error', () => process.exit(exitCode.done))
+  const terminal = new Terminal(stdout, stderr, process.env)
   const code = await perform(terminal, args, version)
   // A file that was loaded may have left something open: what was written is flushed, and that is all.
-  process.stdout.write('', () => process.stderr.write('', () => process.exit(code)))
+  stdout.write('', () => stderr.write('', () => process.exit(code)))
 }
 
 /** Does what the arguments say; how the process is to end. */

@@ -55,6 +55,37 @@ export default topology({ name: 'echo', flows: ['Start -> A -> End'], agents: { 
     expect(err).toContain('noise')
   })
 
+  test('may print as it likes, when it is loaded and when it runs: no command that loads it lets that into its data', async () => {
+    using place = new Place()
+    const noise = `import { log } from 'node:console'
+import { stdout } from 'node:process'
+export const noise = () => { console.log('noise 1'); process.stdout.write('noise 2\\n'); stdout.write('noise 3\\n'); log('noise 4') }
+noise()
+`
+    place.write('noise.mjs', noise)
+    place.write(
+      'noisy.mjs',
+      `import { noise } from './noise.mjs'\n${files.asking.replace('request: (turn) =>', 'request: (turn) => noise() ??')}
+export const check = { answers: () => 1 }`,
+    )
+    const calls = [
+      ['run', 'noisy.mjs', '--id', 'n', '--json'],
+      ['answer', 'n', 'r~1', '1', '--json'],
+      ['replay', 'n', '--json'],
+      ['run', 'noisy.mjs', '--id', 'o', '--json'],
+      ['cancel', 'o', '--json'],
+      ['check', 'noisy.mjs', '--json', '--schedules', '2'],
+      ['graph', 'noisy.mjs', '--json'],
+    ]
+    for (const call of calls) {
+      const { out, err } = await place.tutti(...call)
+      expect(() => JSON.parse(out), call.join(' ')).not.toThrow()
+      for (const way of [1, 2, 3, 4]) expect(err, call.join(' ')).toContain(`noise ${way}\n`)
+    }
+    const drawings = await Promise.all(['--mermaid', '--svg'].map((form) => place.tutti('graph', 'noisy.mjs', form)))
+    for (const { out } of drawings) expect(out).toMatch(/^(flowchart|<svg) (?![^]*noise )/)
+  })
+
   test('is loaded from TypeScript with all that it imports, in a folder that says nothing of modules', async () => {
     using place = new Place()
     place.write('letters.ts', `export enum Letter { A = 'a' }\nexport const first: Letter = Letter.A\n`)
