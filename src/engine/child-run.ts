@@ -21,6 +21,11 @@ export function childRunId(state: State, { branch, agent, attempt }: Attempt): s
   return `${id}:${agent}${item}${attempt > 1 ? `@${attempt}` : ''}`
 }
 
+/** The step that a child run of this run belongs to, or the run that undoes it. */
+export function stepOfChild(id: string, parent: string): string {
+  return /[^:@]*/.exec(id.slice(parent.length + 1))?.[0] ?? ''
+}
+
 /** The run that undoes what a child run has done. */
 const undoRunId = (child: string): string => `${child}:undo`
 
@@ -259,7 +264,7 @@ export async function undoChildRun(engine: Engine, parent: State, child: string,
   const id = undoRunId(child)
   const state = (await engine.current(child))?.state
   const run = state?.run ?? null
-  const definition = run === null ? null : engine.definition(run.shape.name)
+  const definition = state === undefined ? null : await engine.definitionOf(state)
   if (state === undefined || run === null || parent.run === null || definition === null)
     throw new CodedFailure({
       code: 'CHILD_FAILED',

@@ -20,6 +20,8 @@ import { Alarms } from './alarms.js'
 import { Bodies } from './bodies.js'
 import { alignChildren, missedBy } from './child-run.js'
 import { decodeEvents, decodeSnapshot } from './codec.js'
+import { stepOfChild } from './child-run.js'
+import { Definitions } from './definitions.js'
 import { HeldTurns } from './held-turns.js'
 import { Listeners } from './listeners.js'
 import { Loop, saysMore } from './loop.js'
@@ -28,7 +30,7 @@ import { newEntry } from './run-entry.js'
 import { isHeldBack, sleepsUntil } from './run-view.js'
 import type { Seam } from './seam.js'
 import { laterOf } from './seam.js'
-import type { Executable, Put, RunRow, Store } from './store.js'
+import type { Put, RunRow, Store } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
 import { Worker } from './worker.js'
 
@@ -87,8 +89,7 @@ export class Engine {
   readonly #entries = new Map<string, RunEntry>()
   readonly #loading = new Map<string, Promise<RunEntry | null>>()
   readonly #waiting = new Set<RunEntry>()
-  readonly #definitions = new Map<string, Internals>()
-  readonly #announced = new Set<Internals>()
+  readonly #definitions: Definitions
   #announcing: Promise<void> | null = null
   readonly #unsubscribe: () => void
   readonly #opening: Promise<void>
@@ -104,6 +105,7 @@ export class Engine {
   constructor(options: EngineOptions) {
     this.options = options
     const { store, worker, clock, invariants, onLog } = options
+    this.#definitions = new Definitions(options.definitions)
     this.#alarms = new Alarms(clock)
     this.#loop = new Loop({
       store,
@@ -139,7 +141,6 @@ export class Engine {
       },
     })
     for (const provided of options.resources) provisionOf(provided)
-    for (const definition of options.definitions) this.register(definition)
     this.#heldTurns = new HeldTurns({
       agents: this.agents,
       alarms: this.#alarms,
@@ -158,7 +159,7 @@ export class Engine {
       clock,
       ttlMs: options.ttlMs,
       onLog,
-      executables: () => this.#executables(),
+      executables: () => this.#definitions.executables(),
       claimed: (row) => this.#claimed(row),
       at: (due, ring) => this.#alarms.at(due, ring),
       watched: () => this.agents.watched(),
@@ -178,7 +179,7 @@ export class Engine {
 
   /** Makes the agents of all definitions of this process known to the store; null: they are. */
   announce(): Promise<void> | null {
-    if (this.#announced.size === this.#definitions.size) return null
+    if (this.#definitions.news.size === 0) return null
     this.#announcing ??= this.#announce().finally(() => {
       this.#announcing = null
     })
@@ -187,10 +188,10 @@ export class Engine {
 
   async #announce(): Promise<void> {
     for (;;) {
-      const news = [...this.#definitions.values()].filter((internals) => !this.#announced.has(internals))
+      const news = [...this.#definitions.news]
       if (news.length === 0) return
       await this.agents.register([...new Set(news.flatMap(agentsOf))])
-      for (const internals of news) if (this.#definitions.get(internals.shape.name) === internals) this.#announced.add(internals)
+      for (const internals of news) this.#definitions.announced(internals)
     }
   }
 
@@ -216,34 +217,36 @@ export class Engine {
   /** Makes a definition known, and those that its steps run, so that a child run can be recovered too. */
   register(definition: Definition): Internals {
     const internals = internalsOf(definition)
-    const before = this.#definitions.get(definition.name)
-    if (before === internals) return internals
-    if (before !== undefined) this.#announced.delete(before)
-    this.#definitions.set(definition.name, internals)
-    this.#bodies.lookAgain()
-    if (internals.kind === 'graph')
-      for (const step of Object.values(internals.steps))
-        if (step.kind === 'child' && !this.#definitions.has(step.child.name)) this.register(step.child)
+    if (this.#definitions.add(internals)) this.#bodies.lookAgain()
     return internals
   }
 
+  /** What a name means in this process. */
   definition(name: string): Internals | null {
-    return this.#definitions.get(name) ?? null
+    return this.#definitions.named(name)
+  }
+
+  /** What a run is executed with: of a child run, what the step that it belongs to says in the definition of its parent. */
+  async definitionOf({ run }: State, version: string | undefined = run?.shape.version): Promise<Internals | null> {
+    if (run === null || version === undefined) return null
+    const { id, parent } = run
+    const name = run.shape.name
+    // With none of that name there is none in a step either.
+    const above = parent === null || this.definition(name) === null ? null : await this.entry(parent.run)
+    const whole = above === null ? null : (above.definition ?? (await this.definitionOf(above.state)))
+    const step = whole?.kind === 'graph' && parent !== null ? whole.steps[stepOfChild(id, parent.run)] : undefined
+    return this.#definitions.of({ id, name, version }, step?.kind === 'child' ? internalsOf(step.child) : null)
   }
 
   /** Whether this process can execute a run: it has its definition, in its version or one that goes on with it. */
   executes(row: RunRow): boolean {
-    return this.#executables().some(({ name, versions }) => name === row.definition && versions.includes(row.version))
-  }
-
-  #executables(): Executable[] {
-    return [...this.#definitions.values()].map(({ shape, continues }) => ({ name: shape.name, versions: [shape.version, ...continues] }))
+    return this.#definitions.executables().some(({ name, versions }) => name === row.definition && versions.includes(row.version))
   }
 
   /** The least of what the definitions of this process say of an agent's name. */
   #agentConcurrency(agent: string): number {
     let least = Number.POSITIVE_INFINITY
-    for (const internals of this.#definitions.values())
+    for (const internals of this.#definitions.all())
       if (internals.kind === 'topology') least = Math.min(least, internals.agents[agent]?.options.concurrency ?? Number.POSITIVE_INFINITY)
     return least
   }
@@ -279,7 +282,11 @@ export class Engine {
     // That there is one of this id already is for the store to say.
     const entry = this.#entries.get(runId) ?? newEntry(runId, definition)
     this.#remember(entry)
-    return this.#loop.submit(entry, command, { put, owned: false })
+    const kept = this.#definitions.keep(runId, definition)
+    if (kept) this.#bodies.lookAgain()
+    const outcome = await this.#loop.submit(entry, command, { put, owned: false })
+    if (outcome.refusal !== undefined && kept) this.#definitions.forget(runId)
+    return outcome
   }
 
   /** What an execution or a timer has to say. After the engine was closed it is said to nobody: the run goes on elsewhere. */
@@ -390,9 +397,12 @@ export class Engine {
   }
 
   async #takeOver(row: RunRow): Promise<void> {
-    const definition = this.definition(row.definition)
     const entry = await this.entry(row.id)
-    if (definition === null || entry === null) return
+    if (entry === null) return
+    // Somebody here is trying to start it, and has not heard yet that it is there.
+    if (entry.state.run === null) await this.#read(entry)
+    const definition = await this.definitionOf(entry.state, row.version)
+    if (definition === null) return
     if (entry.owner !== null) this.#lost(entry)
     const marks = row.waits.includes('agent') ? await this.options.store.marks({ kind: agentKind, run: row.id }) : []
     entry.definition = definition
@@ -577,6 +587,7 @@ export class Engine {
     entry.owner = null
     entry.port = null
     this.#bodies.dispose(entry)
+    if (this.#definitions.forget(entry.id)) this.#bodies.lookAgain()
   }
 
   // ── looking ────────────────────────────────────────────────────────────────────────────────────────────
@@ -593,11 +604,13 @@ export class Engine {
   async #load(runId: string): Promise<RunEntry | null> {
     const loaded = await this.options.store.load(runId, { snapshot: true })
     if (loaded === null) return null
-    const entry = newEntry(runId, this.definition(loaded.row.definition))
+    const entry = newEntry(runId, null)
     const snapshot = decodeSnapshot(loaded.snapshot)
     const whole = snapshot !== null || loaded.snapshot === null ? loaded : ((await this.options.store.load(runId)) ?? loaded)
     const state = snapshot ?? newState
     entry.state = (await this.#decoded(whole.rows, state.seq)).reduce(evolve, state)
+    // Nothing of a run that is over is decided any more.
+    if (!isOver(entry.state)) entry.definition = await this.definitionOf(entry.state, loaded.row.version)
     const known = this.#entries.get(runId)
     if (known !== undefined) return known
     if (!isOver(entry.state)) this.#remember(entry)
