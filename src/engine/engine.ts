@@ -310,7 +310,9 @@ export class Engine {
     entry.state = state
     this.options.seam?.committed(entry.id, events, state)
     let claimed = false
-    for (const event of events) {
+    for (let place = 0; place < events.length; place++) {
+      const event = events[place]
+      if (event === undefined) continue
       this.#route(entry, event)
       if (event.type === 'run.claimed' && event.epoch === entry.owner?.epoch) {
         claimed = true

@@ -49,8 +49,9 @@ const unsettledMax = 4_000
 const retryMs = { first: 20, most: 1_000 }
 /** A snapshot is due when the journal has grown by this many events, and by four times the snapshot's size. */
 const snapshotEvents = 2_000
-/** About what one branch adds to a snapshot. */
+/** About what a branch, and what a slot that has settled, add to a snapshot. */
 const branchBytes = 500
+const slotBytes = 100
 
 type Holds = RunEntry['marked']
 type Changing<T> = { -readonly [K in keyof T]: T[K] }
@@ -346,6 +347,12 @@ export class Loop {
     for (const { body } of rows) grown.bytes += body.length
     if (grown.events <= snapshotEvents || isOver(state)) return null
     if (grown.bytes <= 4 * Math.max(entry.snapshotBytes, state.branches.size * branchBytes)) return null
+    const bytes = sizeOf(state)
+    if (grown.bytes <= 4 * bytes) {
+      // Not asked again before it can have become worth while.
+      entry.snapshotBytes = bytes
+      return null
+    }
     const snapshot = encodeSnapshot(state)
     entry.grown = { bytes: 0, events: 0 }
     entry.snapshotBytes = snapshot.body.length
@@ -378,6 +385,11 @@ export class Loop {
     entry.stale = true
     this.#again(entry, again)
   }
+}
+
+/** About how large a snapshot would be. */
+function sizeOf({ branches, barriers }: State): number {
+  return barriers.values().reduce((bytes, { slots }) => bytes + slots.size * slotBytes, branches.size * branchBytes)
 }
 
 function checkInvariants(state: State, events: readonly Event[]): void {

@@ -38,7 +38,8 @@ export async function start(engine: Engine, of: Definition | string, given: Star
   checkOptions('start()', given, startKinds, ({ limits }) => limitsGiven(limits))
   const id = given.id ?? newId()
   const named = given.id !== undefined
-  const run = await startRun(engine, of, { ...given, id, named, limits: { ...given.limits }, defaults })
+  const { input, key, tags, session, limits = {} } = given
+  const run = await startRun(engine, of, { id, named, input, key, tags, session, limits, defaults })
   const handle = runHandle(engine, run.id, run.definition, run.tags)
   cancelWith(given.signal, handle)
   return handle

@@ -95,10 +95,11 @@ class TurnView {
     this.random = work.random
     this.agent = branch.agent
     this.turn = branch.turn
-    this.message = deepFreeze(shown(branch.message))
+    this.message = frozen(branch.message)
     const requests = requestsOf(branch)
     this.request = requests[0]?.value
-    this.requests = deepFreeze(requests)
+    for (let place = 0; place < requests.length; place++) Object.freeze(requests[place])
+    this.requests = Object.freeze(requests)
     this.state = branch.state
     this.waiting = waitingAgent(state, branch)
     this.#state = state
@@ -143,6 +144,11 @@ function forkOf(calls: readonly (string | { to: string; request?: unknown })[], 
     ...(options?.compensate !== undefined && { compensate: options.compensate }),
     ...carried(options),
   }
+}
+
+/** Values are frozen where they enter: what is around them is left. Most messages are requests. */
+function frozen(message: TurnMessage): TurnMessage {
+  return message.kind === 'request' ? Object.freeze(message) : deepFreeze(shown(message))
 }
 
 /** A message as an agent sees it: a join can tell what calls to one agent gave. */

@@ -50,7 +50,7 @@ export class DecisionSeries {
     if (this.#events.length === 0) this.#events = events
     else if (events.length > 0) {
       this.#gathered ??= [...this.#events]
-      for (const event of events) this.#gathered.push(event)
+      for (let place = 0; place < events.length; place++) this.#gathered.push(events[place] as Event)
       this.#events = this.#gathered
     }
   }
