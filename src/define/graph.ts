@@ -6,12 +6,27 @@ import { nameProblem } from '../kernel/validate.js'
 import { type Agent, agentSpecOf } from './agent.js'
 import { retryProblems } from './agent-code.js'
 import { type Definition, type Graph, type GraphInternals, isDefinition, type StepCode, withInternals } from './definition.js'
+import { atOnce } from './at-once.js'
 import { digestOf } from './digest.js'
 import { frozenJson } from './frozen-json.js'
 import { invalidDefinition } from './invalid-definition.js'
 import { type Limits, limitsGiven, runLimits } from './limits.js'
 import type { Maybe } from './maybe.js'
-import { aFunction, aRecord, aSchema, aText, atLeastOne, type Kind, oneOf, optionProblems, shown, someMs, texts } from './option-check.js'
+import {
+  aFunction,
+  aFunctionAtOnce,
+  aRecord,
+  aSchema,
+  aSchemaAtOnce,
+  aText,
+  atLeastOne,
+  type Kind,
+  oneOf,
+  optionProblems,
+  shown,
+  someMs,
+  texts,
+} from './option-check.js'
 import { type Retry, retryShape } from './retry.js'
 import type { Schema } from './schema.js'
 import { topology } from './topology.js'
@@ -151,7 +166,7 @@ type Given = Readonly<Record<string, unknown>>
 
 const optionKinds: Readonly<Record<string, Kind>> = {
   input: aSchema,
-  output: aSchema,
+  output: aSchemaAtOnce,
   limits: aRecord,
   concurrency: atLeastOne,
   stragglers: oneOf('wait', 'cancel'),
@@ -204,9 +219,15 @@ function build({ name, options }: Head, links: readonly Link[], result: unknown)
       : [{ code: 'BAD_OPTION', where: 'name', message: `a graph needs a name: graph('release'), not ${shown(name)}` }]),
     ...optionProblems(given, optionKinds, ''),
     ...limitsGiven(given['limits']),
-    ...(result === undefined || aFunction.is(result)
+    ...(result === undefined || aFunctionAtOnce.is(result)
       ? []
-      : [{ code: 'BAD_OPTION', where: 'output', message: `output takes a function of { input, steps }, not ${shown(result)}` }]),
+      : [
+          {
+            code: 'BAD_OPTION',
+            where: 'output',
+            message: `output takes a function of { input, steps } that is not async, not ${shown(result)}`,
+          },
+        ]),
     ...(links.length > 0 ? [] : [{ code: 'NO_STEPS', where: 'steps', message: 'a graph needs a step: graph(…).step(…).output()' }]),
     ...steps.flatMap((step) => step.problems),
     ...orderProblems(steps.map((step) => step.shape)),
@@ -256,10 +277,11 @@ function build({ name, options }: Head, links: readonly Link[], result: unknown)
 
 /** What makes the output, checked by the graph's schema. It is called where the run ends, which can't wait: the schema must answer at once. */
 function outputOf(result: Code['output'], schema: Schema | undefined): Code['output'] {
-  if (schema === undefined) return result
+  const made = result && atOnce(result, '`output`')
+  if (schema === undefined) return made
+  const validate = atOnce((value: unknown) => schema['~standard'].validate(value), "the schema of the graph's output")
   return (ctx) => {
-    const checked = schema['~standard'].validate(result === undefined ? ctx.steps : result(ctx))
-    if (checked instanceof Promise) throw new TypeError("the schema of a graph's output must not be asynchronous")
+    const checked = validate(made === undefined ? ctx.steps : made(ctx))
     if (checked.issues === undefined) return checked.value
     throw new TypeError(`the output is not valid: ${checked.issues.map(({ message }) => message).join('; ')}`)
   }

@@ -2,7 +2,8 @@
 export type Maybe<T> = T | Promise<T>
 
 /** Whether a value is still to come: also one that only behaves like a promise, as queries of databases do. */
-const isLater = <T>(value: Maybe<T>): value is Promise<T> => typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
+export const isLater = <T>(value: Maybe<T>): value is Promise<T> =>
+  typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
 
 /**
  * Goes on with a value: at once if it is there, else when it comes. Like an async function, but one that waits only if it must: what

@@ -11,9 +11,12 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const isNumber = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== ''
+const isAsync = (value: unknown): boolean => Object.prototype.toString.call(value) === '[object AsyncFunction]'
 const isWhole = (value: unknown, least: number): boolean => Number.isSafeInteger(value) && (value as number) >= least
 
 export const aFunction: Kind = { is: (value) => typeof value === 'function', words: 'a function' }
+/** What is called where nothing can wait; only one that says so itself is known to give nothing at once. */
+export const aFunctionAtOnce: Kind = { is: (value) => aFunction.is(value) && !isAsync(value), words: 'a function that is not async' }
 export const aRecord: Kind = { is: isRecord, words: 'an object' }
 export const aBoolean: Kind = { is: (value) => typeof value === 'boolean', words: 'true or false' }
 export const aText: Kind = { is: isText, words: 'a string that is not empty' }
@@ -36,6 +39,11 @@ export const tagRecord: Kind = {
 export const aSchema: Kind = {
   is: (value) => (isRecord(value) || typeof value === 'function') && isRecord((value as { '~standard'?: unknown })['~standard']),
   words: 'a Standard Schema (zod, valibot, arktype…)',
+}
+
+export const aSchemaAtOnce: Kind = {
+  is: (value) => aSchema.is(value) && aFunctionAtOnce.is((value as { '~standard': { validate: unknown } })['~standard'].validate),
+  words: `${aSchema.words} that answers at once`,
 }
 
 /** One of these values. */
@@ -87,6 +95,6 @@ export function shown(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'a list'
   if (typeof value === 'object') return 'an object'
-  if (typeof value === 'function') return 'a function'
+  if (typeof value === 'function') return isAsync(value) ? 'an async function' : 'a function'
   return typeof value === 'symbol' ? 'a symbol' : `${value as number | bigint | boolean | undefined}`
 }

@@ -4,13 +4,27 @@ import { autoJoins, nameProblem, validate } from '../kernel/validate.js'
 import { type ActFn, type Agent, type AgentSpec, agentFrom, agentSpecOf, type Spec } from './agent.js'
 import { type CheckedAgent, checkAgent } from './agent-code.js'
 import { type Topology, type TopologyInternals, withInternals } from './definition.js'
+import { atOnce } from './at-once.js'
 import { digestOf } from './digest.js'
 import type { Edges, Names, Pattern, Targets } from './edges.js'
 import { readFlows } from './flows.js'
 import { frozenJson } from './frozen-json.js'
 import { invalidDefinition } from './invalid-definition.js'
 import { type Limits, runLimits } from './limits.js'
-import { aFunction, aList, aRecord, aSchema, aText, either, type Kind, oneOf, optionProblems, shown, texts } from './option-check.js'
+import {
+  aFunction,
+  aFunctionAtOnce,
+  aList,
+  aRecord,
+  aSchema,
+  aText,
+  either,
+  type Kind,
+  oneOf,
+  optionProblems,
+  shown,
+  texts,
+} from './option-check.js'
 import { type Rule, readRules } from './rules.js'
 import type { Schema } from './schema.js'
 import type { Role } from './turn.js'
@@ -93,7 +107,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   rules: aList,
   limits: aRecord,
   joins: either(oneOf('auto'), texts),
-  result: either(oneOf('list'), aFunction),
+  result: either(oneOf('list'), aFunctionAtOnce),
   version: aText,
   continues: texts,
 }
@@ -241,15 +255,16 @@ function mergeProblems(merge: Readonly<Record<string, unknown>>): Problem[] {
   return Object.entries(merge).flatMap(([key, how]) => {
     const where = `merge.${key}`
     if (key === '__proto__') return [{ code: 'BAD_MERGE', where, message: 'no key of a state can be called __proto__' }]
-    if (how === 'mine' || how === 'last' || typeof how === 'function') return []
+    if (how === 'mine' || how === 'last' || aFunctionAtOnce.is(how)) return []
     return [{ code: 'BAD_MERGE', where, message: `a merge is 'mine', 'last' or a function (base, changed) => value, not ${shown(how)}` }]
   })
 }
 
 function codeOf(merge: Readonly<Record<string, Merge<unknown>>>, result: 'list' | Code['result']): Code {
-  const functions = Object.entries(merge).filter(
-    (entry): entry is [string, Exclude<Merge<unknown>, string>] => typeof entry[1] === 'function',
-  )
-  const code: Code = { merge: Object.freeze(Object.fromEntries(functions)), ...(typeof result === 'function' ? { result } : {}) }
+  const functions = Object.entries(merge).flatMap(([key, how]) => (typeof how === 'function' ? [[key, atOnce(how, 'it')] as const] : []))
+  const code: Code = {
+    merge: Object.freeze(Object.fromEntries(functions)),
+    ...(typeof result === 'function' ? { result: atOnce(result, 'it') } : {}),
+  }
   return Object.freeze(code)
 }

@@ -1,4 +1,4 @@
-import { graph, open, resource, TuttiError } from 'tutti'
+import { graph, open, resource, topology, TuttiError } from 'tutti'
 import { describe, expect, test } from 'vitest'
 import { nothingLeft, scenario, someOrders, Stage } from '../scenarios/adapter.js'
 
@@ -341,6 +341,26 @@ describe('what a graph gives', () => {
       status: 'failed',
       error: { code: 'RESULT_FAILED', message: expect.stringContaining('no output') },
     })
+  })
+
+  test('is made at once: what is known to be asynchronous is refused when it is defined, what turns out to be fails the run and no more', async () => {
+    const schemaOf = (validate: unknown): any => ({ '~standard': { version: 1, vendor: 'test', validate } })
+    const one = (options: object) => graph('later', options).step('a', { run: () => 1 })
+    const known: (() => unknown)[] = [
+      () => one({}).output(async () => 1),
+      () => one({ output: schemaOf(async (value: unknown) => ({ value })) }).output(),
+      () => topology({ name: 't', flows: ['Start -> A -> End'], agents: { A: (turn) => turn.finish() }, result: async () => 1 }),
+    ]
+    for (const define of known) expect(define).toThrow(/not async|at once/)
+    await using tutti = await open({ store: 'memory:', invariants: true })
+    const late = () => Promise.reject(new Error('too late'))
+    const query = { then: (done: (value: unknown) => void) => setImmediate(done, { value: 1 }) }
+    const found = [one({}).output(late), one({ output: schemaOf(late) }).output(), one({ output: schemaOf(() => query) }).output(() => 2)]
+    for (const definition of found)
+      expect(await (await tutti.start(definition)).result()).toMatchObject({
+        status: 'failed',
+        error: { code: 'RESULT_FAILED', message: expect.stringContaining('gave a promise') },
+      })
   })
 })
 
