@@ -335,7 +335,8 @@ export class Loop {
     if (creates || agents.length > 0 || waitsChanged(before, state)) item.waits = waitsOf(state, held)
     if (isReleased(events, state)) item.own = 'release'
     if (isOver(state)) item.ended = true
-    const marks = before.asks === state.asks && before.status === state.status ? agents : [...marksOf(before, state), ...agents]
+    const same = before.asks === state.asks && before.status === state.status && before.pausedAt === state.pausedAt
+    const marks = same ? agents : [...marksOf(before, state), ...agents]
     if (marks.length > 0) item.marks = marks
     return item
   }

@@ -62,11 +62,23 @@ export function isHeldBack(state: State, held: ReadonlyMap<string, unknown>): bo
 /** What a run can be found by: its open asks, and what it has said in its session. */
 export function marksOf(before: State, after: State): Mark[] {
   const { set, gone } = Trie.changes(before.asks, after.asks)
+  const shown = before.pausedAt === after.pausedAt ? set : [...new Map([...expiring(after), ...set])]
   return [
-    ...set.map(([key, ask]) => ({ kind: 'ask', key, body: JSON.stringify(askView(after, ask)) })),
+    ...shown.map(([key, ask]) => ({ kind: 'ask', key, body: JSON.stringify(askView(after, ask)) })),
     ...gone.map((key) => ({ kind: 'ask', key, body: null })),
     ...saidMarks(before, after),
   ]
+}
+
+/** The open asks that a pause or a resume says something else of. */
+function expiring({ asks, timers }: State): [string, OpenAsk][] {
+  return [...asks.entries()].filter(([id]) => timers.has(id))
+}
+
+/** When an ask expires, on the wall's clock. While its run is paused there is no such time: what it has left begins to count at the resume. */
+function expiryOf({ timers, pausedAt, pausedMs }: State, ask: OpenAsk): { expiresAt?: number } {
+  const timer = pausedAt === null ? timers.get(ask.id) : undefined
+  return timer === undefined ? {} : { expiresAt: timer.due + pausedMs }
 }
 
 /** An open ask as the public sees it. */
@@ -94,7 +106,7 @@ export function askView(state: State, ask: OpenAsk): Ask {
     ...common,
     kind: 'question',
     question: ask.question,
-    ...(ask.expiresAt !== null && { expiresAt: ask.expiresAt }),
+    ...expiryOf(state, ask),
     ...(ask.schema !== undefined && { schema: ask.schema }),
   })
 }

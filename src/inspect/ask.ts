@@ -9,6 +9,7 @@ export type Ask = {
   /** The agent, or the step's id. */
   readonly agent: string
   readonly openedAt: number
+  /** Not while its run is paused: what it has left begins to count at the resume. */
   readonly expiresAt?: number
   readonly schema?: object
   readonly tags: Tags

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { codeOf, forksEach, hub, journal, opened, rest, solo, type SoloTurn, timed, typesOf } from './opened.js'
+import { codeOf, deferred, forksEach, hub, journal, opened, rest, solo, type SoloTurn, timed, typesOf } from './opened.js'
 
 const asksOnce = (turn: SoloTurn) =>
   turn.message.kind === 'answer' ? turn.finish({ asked: turn.message.question, got: turn.message.value }) : turn.ask({ may: 'I?' })
@@ -117,6 +117,56 @@ test('an ask expires in time, is a turn if the agent takes that, and fails the b
   expect(await first.output()).toBe('quick?')
   expect(await second.result()).toMatchObject({ status: 'failed', error: { code: 'ASK_EXPIRED' } })
   expect(await codeOf(first.answer(ask?.id ?? '', 1))).toBe('ASK_NOT_FOUND')
+})
+
+test('when an ask expires is known before and after a pause, from the run and from the list of all asks; during it there is no such time', async () => {
+  await using at = await timed()
+  const run = await at.tutti.start(
+    hub(forksEach([5_000, 7_000, null], 'settled'), (turn) =>
+      turn.message.kind === 'request'
+        ? turn.ask('?', turn.request === null ? {} : { timeoutMs: turn.request as number })
+        : turn.reply(turn.message.kind),
+    ),
+  )
+  await rest()
+  const expiry = async () => {
+    const [own, all] = [await run.asks(), await at.tutti.asks()].map((asks) => new Map(asks.map(({ id, expiresAt }) => [id, expiresAt])))
+    expect(all).toEqual(own)
+    return [...(own ?? new Map<string, number | undefined>()).values()].sort((a = 0, b = 0) => a - b)
+  }
+  expect(await expiry()).toEqual([5_000, 7_000, undefined])
+  await at.clock.advance(1_000)
+  await run.pause()
+  await at.clock.advance(10_000)
+  expect(await expiry()).toEqual([undefined, undefined, undefined])
+  await run.resume()
+  expect(await expiry()).toEqual([15_000, 17_000, undefined])
+  await at.clock.advance(4_000)
+  expect(await expiry()).toEqual([17_000, undefined])
+  await run.cancel()
+  expect(await at.tutti.asks()).toEqual([])
+})
+
+test('an ask that is opened while its run is paused expires as long after the resume as it may take', async () => {
+  await using at = await timed()
+  const held = deferred()
+  const run = await at.tutti.start(
+    solo(async (turn) => {
+      if (turn.message.kind === 'expired') return turn.finish(at.clock.now())
+      await held.promise
+      return turn.ask('?', { timeoutMs: 1_000 })
+    }),
+  )
+  await rest()
+  await run.pause()
+  held.resolve()
+  await at.clock.advance(500)
+  expect(await run.asks()).toMatchObject([{ question: '?' }])
+  await run.resume()
+  expect(await run.asks()).toMatchObject([{ expiresAt: 1_500 }])
+  expect(await at.tutti.asks()).toMatchObject([{ expiresAt: 1_500 }])
+  await at.clock.advance(1_000)
+  expect(await run.output()).toBe(1_500)
 })
 
 test('the time of an ask stands still while the run is paused', async () => {

@@ -34,12 +34,12 @@ function outer(undone: string[], versions: readonly [string, string] = ['1', '1'
 }
 
 /** Answers everything that is asked now, and lets what follows happen. */
-async function answerAll(tutti: Awaited<ReturnType<typeof opened>>, value: unknown): Promise<unknown[]> {
+async function answerAll(tutti: Awaited<ReturnType<typeof opened>>, value: unknown): Promise<string[]> {
   const asks = await tutti.asks()
   // A run that its parent is about to find again is not found for a moment.
   for (const { runId, id } of asks) await (await vi.waitFor(() => tutti.run(runId))).answer(id, value)
   await rest()
-  return asks.map((ask) => ask.kind === 'question' && ask.question)
+  return asks.map((ask) => (ask.kind === 'question' ? String(ask.question) : ask.kind)).sort()
 }
 
 test('a name means what the engine was opened with, whatever else of that name was started', async () => {
@@ -109,7 +109,7 @@ test('two steps that run definitions of one name run each its own, and each undo
   await using tutti = await opened()
   const run = await tutti.start(outer(undone))
   await rest()
-  expect((await answerAll(tutti, true)).toSorted()).toEqual(['first', 'second'])
+  expect(await answerAll(tutti, true)).toEqual(['first', 'second'])
   expect(await answerAll(tutti, true)).toEqual(['fail?'])
   expect(await run.result()).toMatchObject({ status: 'failed', rollback: 'complete' })
   expect(undone.toSorted()).toEqual(['first undoes first', 'second undoes second'])
@@ -132,7 +132,7 @@ for (const versions of [
     })()
     await (async () => {
       await using second = await open()
-      expect((await answerAll(second, true)).toSorted()).toEqual(['first', 'first', 'second', 'second'])
+      expect(await answerAll(second, true)).toEqual(['first', 'first', 'second', 'second'])
       while ((await second.asks()).length < 2) await rest()
     })()
     await using third = await open()
