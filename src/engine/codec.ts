@@ -23,14 +23,19 @@ const wrapKey = '$tutti.plain'
 /** Events as rows of JSON text, with the values that are too large to stand in them. */
 export function encodeEvents(events: readonly Event[]): { readonly rows: readonly EventRow[]; readonly blobs: readonly Blob[] } {
   const rows: EventRow[] = []
-  const blobs = new Map<string, string>()
+  // Made when it is needed: most rows have nothing that stands elsewhere.
+  let blobs: Map<string, string> | null = null
   for (let from = 0; from < events.length; from += perRow) {
     const part = events.length <= perRow ? events : events.slice(from, from + perRow)
     const text = JSON.stringify(part)
-    const body = isPlain(text) ? text : `[${itemsOf(part, partsOf, blobs)}]`
+    let body = text
+    if (!isPlain(text)) {
+      blobs ??= new Map()
+      body = `[${itemsOf(part, partsOf, blobs)}]`
+    }
     rows.push({ seq: part[0]?.seq ?? 0, n: part.length, body })
   }
-  return { rows, blobs: blobs.size === 0 ? none : Array.from(blobs, ([hash, body]) => ({ hash, body })) }
+  return { rows, blobs: blobs === null ? none : Array.from(blobs, ([hash, body]) => ({ hash, body })) }
 }
 
 const none: readonly Blob[] = Object.freeze([])

@@ -19,6 +19,7 @@ export function statusOf(state: State): RunStatus {
 /** What a run waits for, for those who list it; `held`: the agents that turns of it wait for. */
 export function waitsOf(state: State, held: ReadonlyMap<string, unknown> = new Map()): ('person' | 'timer' | 'agent')[] {
   if (state.status !== 'running') return []
+  if (state.timers.size + state.asks.size + held.size === 0) return []
   const timer = state.running === 0 && [...state.timers.values()].some(({ kind }) => kind === 'backoff')
   const asleep = [...state.timers.values()].some(({ kind }) => kind === 'sleep')
   return [

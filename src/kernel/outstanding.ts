@@ -17,7 +17,7 @@ export function outstanding(state: State): Effect[] {
 }
 
 /** What came to be owed, and what no longer is, between two states; costs as much as the difference. */
-export function owedSince(before: State | null, after: State): { readonly begun: Effect[]; readonly timersGone: string[] } {
+export function owedSince(before: State | null, after: State): { readonly begun: Effect[]; readonly timersGone: readonly string[] } {
   const begun: Effect[] = []
   if (before !== null && isSame(before, after)) return { begun, timersGone: [] }
   const aborting = Trie.changes(before?.aborting ?? Trie.empty<Attempt>(), after.aborting)
@@ -27,7 +27,7 @@ export function owedSince(before: State | null, after: State): { readonly begun:
   for (const [, attempt] of aborting.set) begun.push({ type: 'turn.abort', attempt })
   for (const [, timer] of timers.set) begun.push({ type: 'timer.wait', timer })
   const undos = Trie.changes(before?.undo.running ?? Trie.empty<UndoAttempt>(), after.undo.running)
-  for (const [, undo] of undos.set.sort(([, a], [, b]) => a.seq - b.seq)) begun.push({ type: 'undo.perform', undo })
+  for (const [, undo] of undos.set.toSorted(([, a], [, b]) => a.seq - b.seq)) begun.push({ type: 'undo.perform', undo })
   return { begun, timersGone: timers.gone }
 }
 

@@ -221,6 +221,12 @@ function compare<V>(a: Node<V> | null, b: Node<V> | null, before: (leaf: Leaf<V>
   }
 }
 
+/** Most of what is compared has not changed. */
+const unchanged: { readonly set: readonly never[]; readonly gone: readonly never[] } = Object.freeze({
+  set: Object.freeze([]),
+  gone: Object.freeze([]),
+})
+
 export class Trie<V, K extends Key = string> {
   /** Changed by updates under its own edit alone, as its nodes are. */
   #root: Node<V> | null
@@ -361,10 +367,13 @@ export class Trie<V, K extends Key = string> {
   }
 
   /** What became of `before`: entries that are new or changed, and keys that are gone. Costs as much as the difference. */
-  static changes<V, K extends Key>(before: Trie<V, K>, after: Trie<V, K>): { set: [K, V][]; gone: K[] } {
+  static changes<V, K extends Key>(
+    before: Trie<V, K>,
+    after: Trie<V, K>,
+  ): { readonly set: readonly [K, V][]; readonly gone: readonly K[] } {
+    if (before.#root === after.#root) return unchanged
     const set: [K, V][] = []
     const gone: K[] = []
-    if (before.#root === after.#root) return { set, gone }
     compare(
       before.#root,
       after.#root,

@@ -226,6 +226,8 @@ function ownerAfter(
 }
 
 function attach(connection: Connection, rid: number, { marks, puts, blobs, snapshot }: Append): void {
+  // Most appends have nothing but their events.
+  if (marks === undefined && puts === undefined && blobs === undefined && snapshot === undefined) return
   for (const { kind, key, body } of marks ?? []) {
     if (body === null) connection.do(sql.unmark, rid, kind, key)
     else connection.do(sql.mark, rid, kind, key, stored(body))

@@ -422,7 +422,7 @@ describe('what is outstanding', () => {
         const there = named(outstanding(after))
         expect(named(begun).filter((effect) => !there.includes(effect))).toEqual([])
         for (const effect of there) if (!here.has(effect)) expect(named(begun)).toContain(effect)
-        expect(timersGone.sort()).toEqual([...before.timers.keys()].filter((id) => !after.timers.has(id)).sort())
+        expect(timersGone.toSorted()).toEqual([...before.timers.keys()].filter((id) => !after.timers.has(id)).sort())
         pairs++
       }
     expect(pairs).toBeGreaterThan(400)
