@@ -35,6 +35,15 @@ export const tagRecord: Kind = {
   is: (value) => isRecord(value) && Object.values(value).every((tag) => typeof tag === 'string'),
   words: 'a record of texts: { tenant: "acme" }',
 }
+/** Not only one of this realm: what listens to it asks for nothing more. */
+export const aSignal: Kind = {
+  is: (value) =>
+    isRecord(value) &&
+    typeof value['aborted'] === 'boolean' &&
+    aFunction.is(value['addEventListener']) &&
+    aFunction.is(value['removeEventListener']),
+  words: 'an AbortSignal',
+}
 /** Some libraries' schemas are functions, so only the Standard Schema mark counts. */
 export const aSchema: Kind = {
   is: (value) => (isRecord(value) || typeof value === 'function') && isRecord((value as { '~standard'?: unknown })['~standard']),

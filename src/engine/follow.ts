@@ -1,3 +1,5 @@
+import { checkOptions } from '../define/call-check.js'
+import { aBoolean, aSignal, atLeastZero, type Kind } from '../define/option-check.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { Engine } from './engine.js'
 import type { Delta, JournalEvent } from '../inspect/events.js'
@@ -10,6 +12,8 @@ export interface FollowOptions {
   readonly deltas?: boolean | undefined
 }
 
+const kinds: Readonly<Record<keyof FollowOptions, Kind>> = { after: atLeastZero, signal: aSignal, deltas: aBoolean }
+
 /** How many transient parts wait for a slow reader before the oldest are dropped. */
 const deltasMax = 1_000
 /** How many rows of the journal are read at once. */
@@ -21,11 +25,7 @@ export async function* follow(
   run: { readonly id: string; readonly tags: Readonly<Record<string, string>> },
   options: FollowOptions,
 ): AsyncGenerator<JournalEvent | Delta> {
-  const from = options.after ?? 0
-  if (!Number.isSafeInteger(from) || from < 0)
-    throw new TuttiError('INVALID_INPUT', `\`after\` is the number of an event, or 0; not ${String(from)}`, {
-      hint: 'give the `seq` of the last event that you have seen',
-    })
+  checkOptions('events()', options, kinds)
   const deltas: Delta[] = []
   let heard = (): void => {}
   const unhear = options.deltas
@@ -37,7 +37,7 @@ export async function* follow(
   const aborted = (): void => heard()
   options.signal?.addEventListener('abort', aborted)
   try {
-    let after = from
+    let after = options.after ?? 0
     while (!options.signal?.aborted) {
       const changed = engine.listeners.waitFor(run.id, 'anything')
       const delta = new Promise<void>((resolve) => {

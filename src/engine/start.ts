@@ -4,7 +4,7 @@ import type { Definition, Internals } from '../define/definition.js'
 import { internalsOf, isDefinition } from '../define/definition.js'
 import type { Limits } from '../define/limits.js'
 import { limitsGiven } from '../define/limits.js'
-import { anything, aRecord, type Kind, tagRecord } from '../define/option-check.js'
+import { anything, aRecord, aSignal, type Kind, tagRecord } from '../define/option-check.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { BranchState } from '../kernel/action.js'
 import type { Command } from '../kernel/command.js'
@@ -27,10 +27,10 @@ const startKinds: Readonly<Record<keyof StartGiven, Kind>> = {
   input: anything,
   tags: tagRecord,
   limits: aRecord,
+  signal: aSignal,
   // What these must be is said where they are used, before anything is recorded.
   key: anything,
   session: anything,
-  signal: anything,
 }
 
 /** Starts a run for its user. */

@@ -117,6 +117,10 @@ const startRefusals: readonly (readonly [options: unknown, message: RegExp])[] =
   [{ limits: { maxTurns: 'x' } }, /maxTurns is a whole number of at least 1, not 'x'/],
   [{ key: 5 }, /an idempotency key is a text/],
   [{ session: 5 }, /a session is a text/],
+  [{ signal: 5 }, /signal is an AbortSignal, not 5/],
+  [{ signal: null }, /signal is an AbortSignal, not null/],
+  [{ signal: new AbortController() }, /signal is an AbortSignal, not an object/],
+  [{ signal: { aborted: true } }, /signal is an AbortSignal, not an object/],
 ]
 
 test.each(startRefusals)('no run is started with %j', async (options, message) => {
@@ -159,6 +163,27 @@ const asksRefusals: readonly (readonly [filter: unknown, message: RegExp])[] = [
 test.each(asksRefusals)('no asks are listed by %j', async (filter, message) => {
   await using tutti = await opened()
   expect(await refusal(() => tutti.asks(filter as never))).toMatch(message)
+})
+
+const eventsRefusals: readonly (readonly [options: unknown, message: RegExp])[] = [
+  [null, /events\(\) takes an object of options, not null/],
+  [{ from: 1 }, /there is no option 'from'/],
+  [{ after: -1 }, /after is a whole number of at least 0, not -1/],
+  [{ signal: 5 }, /signal is an AbortSignal, not 5/],
+  [{ deltas: 'yes' }, /deltas is true or false, not 'yes'/],
+]
+
+test.each(eventsRefusals)('no events are read with %j', async (options, message) => {
+  await using tutti = await opened()
+  const run = await tutti.start(finishing, { input: 1 })
+  expect(
+    await refusal(async () =>
+      run
+        .events(options as never)
+        [Symbol.asyncIterator]()
+        .next(),
+    ),
+  ).toMatch(message)
 })
 
 test('every option that start, runs and asks declare is taken', async () => {
