@@ -6,11 +6,13 @@ import type { Join } from '../kernel/join.js'
 import { jsonSize, toJson } from '../kernel/json.js'
 import type { Branch, State } from '../kernel/state.js'
 import { enclosingForks } from '../kernel/state.js'
+import { likely } from '../kernel/validate.js'
 import type { Checked } from '../define/check-schema.js'
 import { checked } from '../define/check-schema.js'
 import { failureOf, tooLarge } from '../define/failure-of.js'
 import type { Maybe } from '../define/maybe.js'
 import { andThen } from '../define/maybe.js'
+import { aSchema } from '../define/option-check.js'
 import { jsonSchemaOf } from '../define/json-schema.js'
 
 /** A returned action that is data and passes the schemas, with the live schema of an ask; or why it is sent back. */
@@ -34,10 +36,53 @@ export function verifyAction(
   })
 }
 
+/** What may be said of an action beside its values. */
+export const actionOptions: Readonly<Record<OptionedAction, readonly string[]>> = {
+  invoke: ['state'],
+  reply: ['state'],
+  fork: ['request', 'join', 'compensate', 'state'],
+  ask: ['timeoutMs', 'schema', 'state'],
+}
+
+export type OptionedAction = 'invoke' | 'reply' | 'fork' | 'ask'
+
+const actionValues: Readonly<Record<string, readonly string[]>> = {
+  invoke: ['to', 'request'],
+  reply: ['value'],
+  fork: ['calls'],
+  finish: ['output'],
+  ask: ['question'],
+  fail: ['error'],
+}
+
+/** What an action has and would not be looked at. Options that are none are handed on by turn.fork and the others, as `options`. */
+function unknownProblem(type: string, action: Readonly<Record<string, unknown>>): string | null {
+  const values = Object.hasOwn(actionValues, type) ? actionValues[type] : undefined
+  if (values === undefined) return null
+  const options = Object.hasOwn(actionOptions, type) ? actionOptions[type as OptionedAction] : []
+  if (action['options'] !== undefined) return optionsProblem(type, options, action['options'])
+  for (const key in action)
+    if (key !== 'type' && action[key] !== undefined && !values.includes(key) && !options.includes(key)) return noOption(type, key, options)
+  return null
+}
+
+function optionsProblem(type: string, known: readonly string[], options: unknown): string | null {
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
+    return `the options of ${type} are an object, not ${described(options)}`
+  const other = Object.entries(options).find(([option, value]) => value !== undefined && !known.includes(option))
+  return other === undefined ? null : noOption(type, other[0], known)
+}
+
+function noOption(type: string, option: string, known: readonly string[]): string {
+  return `${type} has no option '${option}'${likely(option, known)}; it has ${known.length === 0 ? 'none' : known.join(', ')}`
+}
+
 function verify(definition: TopologyInternals, state: State, branch: Branch, returned: unknown): Maybe<Verified> {
   if (typeof returned !== 'object' || returned === null || !('type' in returned))
     return { problem: `${branch.agent} (branch ${branch.id}) returned ${described(returned)}: ${howTo}` }
   const given = returned as Record<string, unknown> & { readonly type: unknown }
+  const unknown = typeof given.type === 'string' ? unknownProblem(given.type, given) : null
+  if (unknown !== null) return { problem: unknown }
   const carry = stateOf(given['state'])
   if ('problem' in carry) return carry
   const check = new Checker(definition, state, branch)
@@ -127,6 +172,8 @@ class Checker {
     for (const [index, call] of (fork['calls'] as readonly unknown[]).entries()) {
       const to = typeof call === 'object' && call !== null ? (call as { to?: unknown }).to : undefined
       if (typeof to !== 'string') return { problem: `call ${index} of the fork names no agent` }
+      const other = otherThanCall(call as object)
+      if (other !== null) return { problem: `call ${index} of the fork has no option '${other}': a call is { to, request }` }
       const checking = this.#request(to, (call as { request?: unknown }).request)
       const request = checking instanceof Promise ? await checking : checking
       if ('problem' in request) return { problem: `call ${index} of the fork: ${request.problem}` }
@@ -153,6 +200,8 @@ class Checker {
   ask(ask: Readonly<Record<string, unknown>>, carry: Carry): Verified {
     const question = toJson(ask['question'])
     if ('problem' in question) return { problem: `the question is no JSON at ${question.path}: ${question.problem}` }
+    if (ask['schema'] !== undefined && !aSchema.is(ask['schema']))
+      return { problem: `the schema of an ask is ${aSchema.words}, not ${described(ask['schema'])}` }
     const live = ask['schema'] as Schema | undefined
     const schema = jsonSchemaOf(live ?? this.#definition.agents[this.#branch.agent]?.answer)
     const timeoutMs = ask['timeoutMs']
@@ -175,6 +224,12 @@ class Checker {
   #answer(value: unknown): Maybe<Checked> {
     return checked(this.#definition.agents[this.#branch.agent]?.output, value, `the reply of ${this.#branch.agent}`)
   }
+}
+
+/** A fork may have thousands of calls: nothing is made to look at one. */
+function otherThanCall(call: object): string | null {
+  for (const key in call) if (key !== 'to' && key !== 'request') return key
+  return null
 }
 
 const policies: readonly unknown[] = ['all', 'any', 'majority', 'settled']

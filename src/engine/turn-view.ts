@@ -8,6 +8,7 @@ import { requestsOf, targetsOf, waitingAgent } from '../kernel/state.js'
 import type { Schema } from '../define/schema.js'
 import type { JoinResult, MemoryEntry, Turn } from '../define/turn.js'
 import { codeMemory, modelMemory } from '../models/memory-entries.js'
+import { actionOptions, type OptionedAction } from './action-check.js'
 import { deepFreeze } from './deep-freeze.js'
 import type { Maybe } from '../define/maybe.js'
 import { failureOf } from '../define/failure-of.js'
@@ -20,14 +21,28 @@ type Options = { readonly state?: BranchState }
 
 const carried = (options: Options | undefined): { state?: BranchState } => (options?.state === undefined ? {} : { state: options.state })
 
+/** Options that an action does not have go along with it: making one does nothing, so what is wrong is said when it is returned. */
+function others(type: OptionedAction, options: unknown): { options?: unknown } {
+  if (options === undefined) return {}
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) return { options }
+  for (const option in options) if (!actionOptions[type].includes(option)) return { options }
+  return {}
+}
+
 // What makes an action needs nothing of its turn, so all turns share these.
 const invoke = (to: string, request?: unknown, options?: Options): Invoke => ({
   type: 'invoke',
   to,
   ...(request !== undefined && { request }),
   ...carried(options),
+  ...others('invoke', options),
 })
-const reply = (value?: unknown, options?: Options): Reply => ({ type: 'reply', ...(value !== undefined && { value }), ...carried(options) })
+const reply = (value?: unknown, options?: Options): Reply => ({
+  type: 'reply',
+  ...(value !== undefined && { value }),
+  ...carried(options),
+  ...others('reply', options),
+})
 const finish = (output?: unknown): Finish => ({ type: 'finish', ...(output !== undefined && { output }) })
 const ask = (question: unknown, options?: Options & { timeoutMs?: number; schema?: Schema }): LiveAsk => ({
   type: 'ask',
@@ -35,6 +50,7 @@ const ask = (question: unknown, options?: Options & { timeoutMs?: number; schema
   ...(options?.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
   ...(options?.schema !== undefined && { schema: options.schema }),
   ...carried(options),
+  ...others('ask', options),
 })
 const fail = (error: unknown): Fail => ({ type: 'fail', error: failureOf(error) })
 const noMemory: readonly MemoryEntry[] = Object.freeze([])
@@ -131,19 +147,25 @@ export function turnView(state: State, branch: Branch, work: WorkParts, isModel:
   return new TurnView(state, branch, work, isModel) as unknown as Turn
 }
 
+type Call = Fork['calls'][number]
 type ForkOptions = Options & { request?: unknown; join?: Join; compensate?: boolean }
 
-function forkOf(calls: readonly (string | { to: string; request?: unknown })[], options?: ForkOptions): Fork {
+function forkOf(calls: readonly (string | Call)[], options?: ForkOptions): Fork {
+  const shared = options?.request === undefined ? undefined : { request: options.request }
   return {
     type: 'fork',
-    calls: calls.map((call) => {
-      const { to, request = options?.request } = typeof call === 'string' ? { to: call } : call
-      return { to, ...(request !== undefined && { request }) }
-    }),
+    // What a call has beside these goes along too, and is refused when the fork is returned.
+    calls: Array.isArray(calls) ? calls.map((call: string | Call) => callOf(call, shared)) : (calls as never),
     ...(options?.join !== undefined && { join: options.join }),
     ...(options?.compensate !== undefined && { compensate: options.compensate }),
     ...carried(options),
+    ...others('fork', options),
   }
+}
+
+function callOf(call: string | Call, shared: { request: unknown } | undefined): Call {
+  if (typeof call === 'string') return { to: call, ...shared }
+  return call?.request === undefined ? { ...call, ...shared } : { ...call }
 }
 
 /** Values are frozen where they enter: what is around them is left. Most messages are requests. */

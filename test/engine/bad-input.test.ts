@@ -1,5 +1,6 @@
 import { agent, type Definition, TuttiError, topology, type Tutti } from 'tutti'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import { engineOf } from '../../src/engine/engine-of.js'
 import {
   codeOf,
@@ -463,4 +464,61 @@ test.each([[''], ['x'.repeat(257)], ['a\u0000b'], [7]])('a session that not ever
   await using tutti = await opened()
   const definition = solo((turn: SoloTurn) => turn.finish(1))
   expect(await codeOf(tutti.start(definition, { session: session as string }))).toBe('INVALID_INPUT')
+})
+
+const actions: readonly (readonly [what: string, act: (turn: HubTurn) => unknown, problem: RegExp])[] = [
+  [
+    'an option of fork',
+    (turn) => turn.fork(['W'], { foo: 1 } as never),
+    /fork has no option 'foo'; it has request, join, compensate, state/,
+  ],
+  ['a misspelt option of fork', (turn) => turn.fork(['W'], { joins: 'any' } as never), /no option 'joins' \(did you mean join\?\)/],
+  ['options that are none', (turn) => turn.fork(['W'], 5 as never), /the options of fork are an object, not 5/],
+  ['options that are a list', (turn) => turn.invoke('W', 1, [] as never), /the options of invoke are an object, not \[\]/],
+  ['an option of a call', (turn) => turn.fork([{ to: 'W', request: 1, foo: 1 } as never]), /call 0 of the fork has no option 'foo'/],
+  ['an option of a later call', (turn) => turn.fork(['W', { to: 'W', state: {} } as never]), /call 1 of the fork has no option 'state'/],
+  ['a call that is null', (turn) => turn.fork([null as never]), /call 0 of the fork names no agent/],
+  ['calls that are no list', (turn) => turn.fork('W' as never), /fork needs a list of calls/],
+  ['an option of invoke', (turn) => turn.invoke('W', 1, { foo: 1 } as never), /invoke has no option 'foo'; it has state/],
+  ['a value among the options', (turn) => turn.invoke('W', 1, { to: 'User' } as never), /invoke has no option 'to'/],
+  ['an option of reply', (turn) => turn.reply(1, { foo: 1 } as never), /reply has no option 'foo'/],
+  ['an option of ask', (turn) => turn.ask('q', { timeout: 1 } as never), /ask has no option 'timeout'; it has timeoutMs, schema, state/],
+  ['a schema of ask', (turn) => turn.ask('q', { schema: 5 as never }), /the schema of an ask is a Standard Schema .*, not 5/],
+  ['a key of an action that was made by hand', () => ({ type: 'ask', question: 'q', timeout: 1 }), /ask has no option 'timeout'/],
+  ['a state of finish', () => ({ type: 'finish', output: 1, state: {} }), /finish has no option 'state'; it has none/],
+]
+
+test.each(actions)('an action that would not be done as it says is sent back: %s', async (_, act, problem) => {
+  await using tutti = await opened()
+  const definition = hub(
+    (turn: HubTurn) => (turn.message.kind === 'feedback' ? turn.finish(turn.message.problem) : act(turn)),
+    (turn: WorkerTurn) => turn.reply(1),
+  )
+  expect(await tutti.execute(definition)).toMatch(problem)
+})
+
+test('every option of an action that is declared is taken, also when it is left undefined', async () => {
+  await using tutti = await opened()
+  const state = { n: 1 }
+  const left = { request: undefined, join: undefined, compensate: undefined, state: undefined } as never
+  const seen: unknown[] = []
+  const definition = hub(
+    (turn: HubTurn) => {
+      if (turn.message.kind === 'answer') return turn.finish(turn.message.value)
+      if (turn.message.kind !== 'join')
+        return turn.fork(['W', { to: 'W', request: 'own' }], { request: 'shared', join: 'all', compensate: true, state })
+      if (turn.turn < 3) return turn.fork([{ to: 'W', request: undefined }], left)
+      return turn.ask('q', { timeoutMs: 60_000, schema: z.number(), state })
+    },
+    (turn: WorkerTurn) => {
+      seen.push(turn.request)
+      return turn.reply(1, { state: { n: 2 } })
+    },
+    { state: () => ({ n: 0 }), merge: { n: 'last' } },
+  )
+  const run = await tutti.start(definition)
+  await rest()
+  await run.answer((await run.asks())[0]?.id ?? '', 7)
+  expect(await run.output()).toBe(7)
+  expect(seen).toEqual(['shared', 'own', undefined])
 })
