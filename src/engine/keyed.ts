@@ -1,4 +1,5 @@
 import { TuttiError } from '../define/tutti-error.js'
+import { sameJson } from '../kernel/json.js'
 import type { Engine } from './engine.js'
 import type { Outcome } from './run-entry.js'
 import type { Put } from './store.js'
@@ -6,6 +7,7 @@ import type { AgentRecord } from './tutti.js'
 
 /** What an idempotency key remembers: which request it was used for, and on which run, or what it made of which agent. */
 interface Remembered {
+  /** As JSON. */
   readonly request: string
   readonly run: string
   readonly agent?: AgentRecord
@@ -55,7 +57,15 @@ export async function rememberedUnder(engine: Engine, key: string, request: stri
   const record = await engine.options.store.record(kind, key)
   if (record === null) return null
   const before = JSON.parse(record.body) as Remembered
-  if (before.request !== request)
-    throw new TuttiError('KEY_REUSED', `the key '${key}' was used for another request`, { hint: 'use a key of its own for each request' })
+  if (!isSame(before.request, request)) throw keyReused(key)
   return before
+}
+
+/** Whoever sends a request again may have made it anew: the order of an object's keys says nothing. */
+function isSame(request: string, other: string): boolean {
+  return request === other || sameJson(JSON.parse(request), JSON.parse(other))
+}
+
+export function keyReused(key: string): TuttiError {
+  return new TuttiError('KEY_REUSED', `the key '${key}' was used for another request`, { hint: 'use a key of its own for each request' })
 }

@@ -15,7 +15,7 @@ import type { Parent, Said } from '../kernel/state.js'
 import { checked } from '../define/check-schema.js'
 import { checkSession, conversationOf } from './conversation.js'
 import type { Engine } from './engine.js'
-import { onceUnder } from './keyed.js'
+import { keyReused, onceUnder } from './keyed.js'
 import { refused } from './refused.js'
 import { runHandle } from './run-handle.js'
 import type { Run, StartOptions } from './tutti.js'
@@ -47,7 +47,7 @@ export async function start(engine: Engine, of: Definition | string, given: Star
 
 export interface Starting {
   readonly id: string
-  /** Whether somebody chose the id: then it belongs to what an idempotency key stands for. */
+  /** Whether somebody chose the id: then an idempotency key must not stand for a run of another one. */
   readonly named?: boolean
   readonly input?: unknown
   readonly key?: string | undefined
@@ -85,12 +85,13 @@ export async function startRun(
     ...(given.parent !== undefined && { parent: given.parent }),
     ...(state !== undefined && { state }),
   }
-  const request =
-    given.key === undefined ? '' : JSON.stringify(['start', definition.shape.name, given.named ? id : null, toJsonText(given.input)])
+  const request = given.key === undefined ? '' : JSON.stringify(['start', definition.shape.name, toJsonText(given.input)])
   const announcing = engine.announce()
   if (announcing !== null) await announcing
   const { run, outcome } = await onceUnder(engine, given.key, { request, run: id }, (put) => engine.create(id, definition, command, put))
   if (outcome?.refusal !== undefined) throw refused(outcome.refusal)
+  // Who gives no id takes the run that is there; who wants another one wants another run.
+  if (given.key !== undefined && given.named && run !== id) throw keyReused(given.key)
   // Of a run that was started before, the tags are its own.
   const before = outcome === null ? await engine.entry(run) : null
   return { id: run, definition: definition.shape.name, tags: before?.state.run?.tags ?? tags }
