@@ -11,6 +11,8 @@ export interface AgentsPort {
   readonly onLog: (entry: LogEntry) => void
   /** Something about an agent has changed: turns of it that wait are looked at again. */
   changed(name: string): void
+  /** Nobody knows what became of a change: what is known of agents must be read again before a turn begins. */
+  unsure(): void
 }
 
 /** Whether a turn of an agent may begin: `probe` if it may after it has asked to be the one that tries. */
@@ -155,10 +157,19 @@ export class Agents {
       const wakeMarked = { kind: agentKind, key: name, at: clock.now() }
       const change = body && { kind: agentKind, key: name, expect: found.revision, body: JSON.stringify(body), wakeMarked }
       const item = change === null ? put : put === undefined ? change : { ...change, puts: [put] }
-      const [verdict] = item === undefined ? [] : await store.commit([item])
+      const [verdict] = item === undefined ? [] : await this.#committed(store.commit([item]))
       if (verdict?.ok !== true) continue
       if (body !== null) this.#learn(name, found.revision + 1, body)
       return body ?? before
+    }
+  }
+
+  async #committed<T>(commit: Promise<T>): Promise<T> {
+    try {
+      return await commit
+    } catch (error) {
+      this.#port.unsure()
+      throw error
     }
   }
 

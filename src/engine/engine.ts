@@ -30,7 +30,7 @@ import { newEntry } from './run-entry.js'
 import { isHeldBack, sleepsUntil } from './run-view.js'
 import type { Seam } from './seam.js'
 import { laterOf } from './seam.js'
-import type { Put, RunRow, Store } from './store.js'
+import type { Append, EventRow, Put, RunRow, Store } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
 import { Worker } from './worker.js'
 
@@ -58,13 +58,20 @@ const longSleepMs = 5_000
 /** How many runs that only wait stay in memory; the others are let go, and found again when something happens to them. */
 const waitingMax = 256
 
-/** Others may have written to it: nobody here owns it, or somebody said so. */
+/** Others may have written to it: nobody here owns it, or somebody said so, and it is not read yet. */
 function isBehind(entry: RunEntry): boolean {
-  return entry.stale || (entry.owner === null && entry.state !== newState)
+  return entry.stale || entry.reading !== null || (entry.owner === null && entry.state !== newState)
 }
 
 /** What is said of a run is also said of those that it waits for. */
 const isSteering = ({ type }: Command): boolean => type === 'run.pause' || type === 'run.resume' || type === 'run.cancel'
+
+/** Whether an append is what follows in the journal; one without events leaves no trace there. */
+function isFollowing({ rows }: Append, found: readonly EventRow[]): boolean {
+  return rows.length > 0 && rows.every(({ seq, body }, index) => found[index]?.seq === seq && found[index].body === body)
+}
+
+const isOutOfReach = (error: unknown): boolean => TuttiError.is(error, 'STORE_UNAVAILABLE') || TuttiError.is(error, 'STORE_LOCKED')
 
 /** Whether somebody waits for what comes of it: that must be right as of now. */
 const isAsked = ({ queue }: RunEntry): boolean => queue.some(({ owned }) => !owned)
@@ -126,7 +133,7 @@ export class Engine {
         this.#tellWaiting(entry)
       },
     })
-    this.agents = new Agents({ store, worker, clock, onLog, changed: (name) => this.#onAgent(name) })
+    this.agents = new Agents({ store, worker, clock, onLog, changed: (name) => this.#onAgent(name), unsure: () => this.#look() })
     this.#bodies = new Bodies({
       engine: this,
       alarms: this.#alarms,
@@ -161,6 +168,7 @@ export class Engine {
       onLog,
       executables: () => this.#definitions.executables(),
       claimed: (row) => this.#claimed(row),
+      reclaim: () => this.#reclaim(),
       at: (due, ring) => this.#alarms.at(due, ring),
       watched: () => this.agents.watched(),
     })
@@ -284,9 +292,20 @@ export class Engine {
     this.#remember(entry)
     const kept = this.#definitions.keep(runId, definition)
     if (kept) this.#bodies.lookAgain()
-    const outcome = await this.#loop.submit(entry, command, { put, owned: false })
-    if (outcome.refusal !== undefined && kept) this.#definitions.forget(runId)
-    return outcome
+    try {
+      const outcome = await this.#loop.submit(entry, command, { put, owned: false })
+      if (outcome.refusal !== undefined && kept) this.#definitions.forget(runId)
+      return outcome
+    } finally {
+      this.#dropUnmade(entry)
+    }
+  }
+
+  /** Nothing came of a run: if there is ever one of this id, nothing is known of it here. */
+  #dropUnmade(entry: RunEntry): void {
+    if (entry.state !== newState || entry.queue.length > 0 || entry.unsure !== null) return
+    this.#entries.delete(entry.id)
+    if (this.#definitions.forget(entry.id)) this.#bodies.lookAgain()
   }
 
   /** What an execution or a timer has to say. After the engine was closed it is said to nobody: the run goes on elsewhere. */
@@ -395,6 +414,20 @@ export class Engine {
         message: `a run could not be claimed: ${error instanceof Error ? error.message : String(error)}`,
         runId: row.id,
       })
+      // Then it is tried again; what can't be read will not be better then.
+      if (isOutOfReach(error)) throw error
+    }
+  }
+
+  /** Takes over what the store has given this worker without its knowing. What is being made here is no such thing. */
+  async #reclaim(): Promise<void> {
+    const { store, worker } = this.options
+    for (const [id, epoch] of await this.#lookAtOurs()) {
+      const entry = this.#entries.get(id)
+      const isKnown = entry?.owner?.epoch === epoch && !entry.claiming
+      if (isKnown || entry?.state === newState) continue
+      const loaded = await store.load(id, { after: Number.MAX_SAFE_INTEGER })
+      if (loaded?.row.worker === worker && loaded.row.epoch === epoch) await this.#claimed(loaded.row)
     }
   }
 
@@ -402,13 +435,13 @@ export class Engine {
     const entry = await this.entry(row.id)
     if (entry === null) return
     // Somebody here is trying to start it, and has not heard yet that it is there.
-    if (entry.state.run === null) await this.#read(entry)
+    if (entry.state.run === null) await this.#readNext(entry)
     const definition = await this.definitionOf(entry.state, row.version)
     if (definition === null) return
     if (entry.owner !== null) this.#lost(entry)
-    const marks = row.waits.includes('agent') ? await this.options.store.marks({ kind: agentKind, run: row.id }) : []
+    const marked = await this.#markedIn(row)
     entry.definition = definition
-    entry.marked = new Map(marks.map(({ key, body }) => [key, JSON.parse(body ?? 'null') as number | null]))
+    entry.marked = marked
     entry.owner = { worker: this.options.worker, epoch: row.epoch }
     entry.claiming = true
     entry.stale = true
@@ -417,7 +450,7 @@ export class Engine {
         ? { ...definition.shape, limits: entry.state.run?.shape.limits ?? definition.shape.limits }
         : undefined
     this.#entries.set(row.id, entry)
-    const waited = marks.length > 0 ? { waited: marks.map(({ key }) => key) } : {}
+    const waited = marked.size > 0 ? { waited: [...marked.keys()] } : {}
     const claim = { type: 'run.claim', epoch: row.epoch, ...(shape !== undefined && { shape }), ...waited } as const
     const missed = await missedBy(this, entry.state)
     const claimed = this.#loop.submit(entry, claim, { owned: true })
@@ -427,6 +460,12 @@ export class Engine {
     if (told === null) return
     await told
     await this.#align(entry)
+  }
+
+  /** The agents that a run waits for, as the store knows it. */
+  async #markedIn({ id, waits }: RunRow): Promise<RunEntry['marked']> {
+    const marks = waits.includes('agent') ? await this.options.store.marks({ kind: agentKind, run: id }) : []
+    return new Map(marks.map(({ key, body }) => [key, JSON.parse(body ?? 'null') as number | null]))
   }
 
   /** Another worker owns the run: nothing of it is performed or recorded here any more. */
@@ -445,7 +484,8 @@ export class Engine {
   #stillOwns(entry: RunEntry): Maybe<boolean> {
     if (this.#closed) return false
     this.#askMoved()
-    return this.#looking === null && !entry.stale ? entry.owner !== null : this.#ownsStill(entry)
+    if (this.#looking === null && entry.owner === null) return false
+    return this.#looking === null && !isBehind(entry) ? true : this.#ownsStill(entry)
   }
 
   /** What others have done is known before an effect starts: it may be what was not to start any more. */
@@ -482,18 +522,23 @@ export class Engine {
   async #lookNow(): Promise<void> {
     while (this.#lookAgain) {
       this.#lookAgain = false
-      // What becomes ours while the store is asked may not be in its answer.
-      const held = [...this.#entries.values()].flatMap((entry) => (entry.owner === null ? [] : [{ entry, owner: entry.owner }]))
-      const { owned, rung } = await this.options.store.mine(this.options.worker)
-      for (const { entry, owner } of held) if (entry.owner === owner && owned.get(entry.id) !== owner.epoch) this.#lost(entry)
-      for (const id of rung) {
-        const entry = this.#entries.get(id)
-        if (entry === undefined) continue
-        entry.stale = true
-        this.#loop.wake(entry)
-      }
+      await this.#lookAtOurs()
       await this.agents.refresh()
     }
+  }
+
+  async #lookAtOurs(): Promise<ReadonlyMap<string, number>> {
+    // What becomes ours while the store is asked may not be in its answer.
+    const held = [...this.#entries.values()].flatMap((entry) => (entry.owner === null ? [] : [{ entry, owner: entry.owner }]))
+    const { owned, rung } = await this.options.store.mine(this.options.worker)
+    for (const { entry, owner } of held) if (entry.owner === owner && owned.get(entry.id) !== owner.epoch) this.#lost(entry)
+    for (const id of rung) {
+      const entry = this.#entries.get(id)
+      if (entry === undefined) continue
+      entry.stale = true
+      this.#loop.wake(entry)
+    }
+    return owned
   }
 
   /** The store says it once: whoever asks tells all that wait for it. */
@@ -517,24 +562,69 @@ export class Engine {
 
   async #readAll(entries: readonly RunEntry[]): Promise<void> {
     if (this.#looking !== null) await this.#looking
-    for (const entry of entries) if (isBehind(entry)) await this.#read(entry)
+    for (const entry of entries) if (isBehind(entry)) await this.#readNext(entry)
   }
 
   /** Reads what others have done to a run. If it is ours the loop does, because what it is committing must not be read as if others had done it. */
   async #catchUp(entry: RunEntry): Promise<void> {
     if (this.#looking !== null) await this.#looking
-    while (entry.owner !== null && entry.stale && entry.broken === null && !this.#closed) await this.#loop.passes(entry)
-    if (entry.owner === null && isBehind(entry)) await this.#read(entry)
+    for (;;) {
+      if (entry.reading !== null) await entry.reading
+      else if (entry.owner === null) return isBehind(entry) ? this.#read(entry) : undefined
+      else if (entry.stale && entry.broken === null && !this.#closed) await this.#loop.passes(entry)
+      else return
+    }
   }
 
-  async #read(entry: RunEntry): Promise<void> {
+  async #readNext(entry: RunEntry): Promise<void> {
+    while (entry.reading !== null) await entry.reading
+    await this.#read(entry)
+  }
+
+  /** Nobody reads it now; whoever wants to waits for this one. */
+  #read(entry: RunEntry): Promise<void> {
+    const reading = this.#readOn(entry)
+    const over = (): void => {
+      entry.reading = null
+    }
+    entry.reading = reading.then(over, over)
+    return reading
+  }
+
+  async #readOn(entry: RunEntry): Promise<void> {
+    const { unsure } = entry
     entry.stale = false
-    const loaded = await this.options.store.load(entry.id, { after: entry.state.seq })
-    if (loaded === null) return
-    const read = await this.#decoded(loaded.rows, entry.state.seq)
-    // Somebody else may have read them meanwhile.
-    const events = read.filter(({ seq }) => seq > entry.state.seq)
-    if (events.length > 0) this.#advance(entry, events, events.reduce(evolve, entry.state))
+    try {
+      const loaded = await this.options.store.load(entry.id, { after: entry.state.seq })
+      const read = loaded === null ? [] : await this.#decoded(loaded.rows, entry.state.seq)
+      const marked = loaded === null || unsure === null ? entry.marked : await this.#markedIn(loaded.row)
+      const isThere = loaded !== null && unsure !== null && isFollowing(unsure.item, loaded.rows)
+      if (isThere) this.#own(entry, unsure.item, loaded.row)
+      if (entry.owner !== null) entry.marked = marked
+      // Somebody else may have read them meanwhile.
+      const events = read.filter(({ seq }) => seq > entry.state.seq)
+      if (events.length > 0) this.#advance(entry, events, events.reduce(evolve, entry.state))
+      if (unsure !== null) this.#foundOut(entry, unsure.item, isThere)
+    } catch (error) {
+      entry.stale = true
+      throw error
+    }
+  }
+
+  /** A run that is found to have been made here is ours, unless it was taken from us since. */
+  #own(entry: RunEntry, { create }: Append, { worker, epoch }: RunRow): void {
+    if (create !== undefined && worker === this.options.worker) entry.owner ??= { worker, epoch }
+  }
+
+  /** What came of an append of ours is known now, and the state is what it led to. */
+  #foundOut(entry: RunEntry, item: Append, isThere: boolean): void {
+    const { unsure } = entry
+    if (unsure?.item !== item) return
+    entry.unsure = null
+    this.#loop.resolve(entry, unsure, isThere)
+    this.#dropUnmade(entry)
+    // Whoever asked for it may have been told that the store is out of reach, and not look at it again.
+    if (isThere && entry.owner === null && !isOver(entry.state)) this.#worker.claim()
   }
 
   #decoded(rows: Parameters<typeof decodeEvents>[0], after: number): Promise<Event[]> {
@@ -597,7 +687,11 @@ export class Engine {
   /** What is known of a run, loaded if need be. */
   async entry(runId: string): Promise<RunEntry | null> {
     const known = this.#entries.get(runId)
-    if (known !== undefined) return known
+    if (known !== undefined) {
+      // It may have been made, and then there is more to know.
+      if (known.state === newState && isBehind(known)) await this.#catchUp(known)
+      return known
+    }
     const loading = this.#loading.get(runId) ?? this.#load(runId).finally(() => this.#loading.delete(runId))
     this.#loading.set(runId, loading)
     return loading
@@ -625,7 +719,7 @@ export class Engine {
     if (this.#entries.size <= 4 * waitingMax) return
     for (const [id, other] of this.#entries) {
       if (this.#entries.size <= 2 * waitingMax) return
-      if (other !== entry && other.owner === null && other.queue.length === 0) this.#entries.delete(id)
+      if (other !== entry && other.owner === null && other.queue.length === 0 && other.unsure === null) this.#entries.delete(id)
     }
   }
 
@@ -637,7 +731,7 @@ export class Engine {
   /** The state of a run as it is now. */
   async current(runId: string): Promise<RunEntry | null> {
     const entry = await this.entry(runId)
-    if (entry === null || isOver(entry.state) || entry.queue.length > 0) return entry
+    if (entry === null || isOver(entry.state) || (entry.queue.length > 0 && !entry.stale)) return entry
     this.#askMoved()
     if (this.#looking !== null || isBehind(entry)) await this.#catchUp(entry)
     return entry

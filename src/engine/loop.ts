@@ -10,7 +10,7 @@ import type { State } from '../kernel/state.js'
 import { isOver } from '../kernel/state.js'
 import { agentKind } from './agent-record.js'
 import { encodeEvents, encodeSnapshot } from './codec.js'
-import type { Outcome, RunEntry, Submission } from './run-entry.js'
+import type { Outcome, RunEntry, Submission, Unsure } from './run-entry.js'
 import { dueAt, marksOf, statusOf, waitsOf } from './run-view.js'
 import type { Seam } from './seam.js'
 import type { Append, EventRow, Mark, Put, Snapshot, Store, Verdict } from './store.js'
@@ -81,6 +81,8 @@ export class Loop {
   readonly #roomless: (() => void)[] = []
   #unsettled = 0
   #flushing = false
+  /** The store is out of reach, and is tried again after a while. */
+  #isWaiting = false
   readonly #idle: (() => void)[] = []
   #failures = 0
   #closed = false
@@ -130,9 +132,9 @@ export class Loop {
     return new Promise((resolve) => this.#idle.push(resolve))
   }
 
-  /** Resolves when nothing is on its way. */
+  /** Resolves when nothing is on its way that anybody has said: what only has to be read again may wait for the store for ever. */
   async idle(): Promise<void> {
-    while (this.#flushing) await new Promise<void>((resolve) => this.#idle.push(resolve))
+    while (this.#flushing && !(this.#isWaiting && this.#unsettled === 0)) await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
 
   close(): void {
@@ -168,11 +170,25 @@ export class Loop {
     settle(
       () => (items.length === 0 ? [] : this.#port.store.commit(items)),
       (verdicts) => this.#port.concluding(() => this.#concludeAll(plans, verdicts)),
-      (error) => {
-        for (const plan of plans) plan.entry.queue.unshift(...plan.taken)
-        this.#hold(entries, error)
-      },
+      (error) => this.#doubt(plans, entries, error),
     )
+  }
+
+  /** The store gave no answer: it is asked what came of it. Whoever waits is told that, if it can be had, and else the error. */
+  #doubt(plans: readonly Plan[], entries: readonly RunEntry[], error: unknown): void {
+    for (const { entry, item, taken, refusals } of plans) {
+      entry.stale = true
+      if (item !== null && isAppend(item)) entry.unsure = { item, taken, refusals }
+      else entry.queue.unshift(...taken)
+    }
+    const hold = (): void => this.#hold(entries, error)
+    settle(() => this.#port.refresh(entries), hold, hold)
+  }
+
+  /** It was found out, and the entry's state is what it led to: what is in the store was said, what is not is decided again. */
+  resolve(entry: RunEntry, { taken, refusals }: Unsure, isThere: boolean): void {
+    if (isThere) this.#tell(entry, taken, refusals)
+    else this.#again(entry, taken)
   }
 
   #concludeAll(plans: readonly Plan[], verdicts: readonly Verdict[]): void {
@@ -185,6 +201,7 @@ export class Loop {
 
   #rest(): void {
     this.#flushing = false
+    this.#isWaiting = false
     if (this.#idle.length > 0) for (const go of this.#idle.splice(0)) go()
     const left = this.#ready[0]
     if (left !== undefined) this.wake(left)
@@ -198,19 +215,26 @@ export class Loop {
       message: `the store is out of reach, trying again in ${waitMs} ms: ${error instanceof Error ? error.message : String(error)}`,
     })
     for (const entry of entries) {
-      const kept = entry.queue.filter((submission) => submission.owned)
-      for (const submission of entry.queue) {
-        if (submission.owned) continue
-        this.#unsettled--
-        submission.fail(error)
-      }
-      entry.queue = kept
+      entry.queue = this.#kept(entry.queue, error)
+      if (entry.unsure !== null) entry.unsure = { ...entry.unsure, taken: this.#kept(entry.unsure.taken, error) }
     }
     if (this.#closed) return this.#rest()
+    this.#isWaiting = true
+    if (this.#idle.length > 0) for (const go of this.#idle.splice(0)) go()
     this.#port.later(() => {
-      for (const entry of entries) if (entry.queue.length > 0) this.wake(entry)
+      for (const entry of entries) if (entry.queue.length > 0 || entry.stale || saysMore(entry)) this.wake(entry)
       this.#rest()
     }, waitMs)
+  }
+
+  /** Those that are not kept are told why. */
+  #kept(submissions: readonly Submission[], error: unknown): Submission[] {
+    return submissions.filter((submission) => {
+      if (submission.owned) return true
+      this.#unsettled--
+      submission.fail(error)
+      return false
+    })
   }
 
   #settle(submission: Submission, outcome: Outcome): void {
@@ -366,6 +390,10 @@ export class Loop {
     if (plan.item !== null && entry.owner !== null) entry.marked = plan.held
     if (verdict.epoch !== undefined) entry.owner = { worker: this.#port.worker, epoch: verdict.epoch }
     if (plan.item !== null && isAppend(plan.item)) this.#port.advance(entry, events, state)
+    this.#tell(entry, taken, refusals)
+  }
+
+  #tell(entry: RunEntry, taken: readonly Submission[], refusals: Unsure['refusals']): void {
     for (const submission of taken) {
       const refusal = refusals?.get(submission)
       if (refusal === undefined) this.#settle(submission, carriedOut)

@@ -4,7 +4,7 @@ import type { Command, Refusal } from '../kernel/command.js'
 import type { State } from '../kernel/state.js'
 import { newState } from '../kernel/state.js'
 import type { Execution, ExecutionPort } from './execution.js'
-import type { Put } from './store.js'
+import type { Append, Put } from './store.js'
 import type { UndoExecution } from './undo-execution.js'
 
 /** What became of a command. */
@@ -22,6 +22,17 @@ export interface Submission {
   readonly settle: (outcome: Outcome) => void
   /** Nothing came of it, and nothing will. */
   readonly fail: (error: unknown) => void
+}
+
+/**
+ * What was decided and may be in the store or not: its commit failed, and to get no answer is not to be refused. Nothing is decided of the
+ * run, and nothing of it shown, before that is known.
+ */
+export interface Unsure {
+  readonly item: Append
+  /** What it was decided for, by whoever still waits. */
+  readonly taken: readonly Submission[]
+  readonly refusals: ReadonlyMap<Submission, Refusal> | null
 }
 
 /**
@@ -43,8 +54,11 @@ export interface RunEntry {
   queue: Submission[]
   /** The loop has it on its list. */
   isReady: boolean
-  /** Somebody else has appended: it must be read again before anything is decided. */
+  /** Somebody else has appended, or nobody knows whether we have: it must be read again before anything is decided. */
   stale: boolean
+  unsure: Unsure | null
+  /** It is being read: nothing of it is committed meanwhile, which would be read as if others had done it. */
+  reading: Promise<void> | null
   broken: Error | null
   readonly executions: Map<string, Execution>
   /** The undos that run here, by what they undo. */
@@ -79,6 +93,8 @@ export function newEntry(id: string, definition: Internals | null): RunEntry {
     queue: [],
     isReady: false,
     stale: false,
+    unsure: null,
+    reading: null,
     broken: null,
     executions: new Map(),
     undos: new Map(),

@@ -24,7 +24,7 @@ export interface Store {
     readonly now: number
     readonly limit: number
   }): Promise<Claimed>
-  /** Rejects with STORE_LOCKED or STORE_UNAVAILABLE when nothing of the batch was written; it may be tried again as it is. */
+  /** Rejects with STORE_LOCKED or STORE_UNAVAILABLE when it can't say what came of the batch: all of it may be there, or nothing. */
   commit(batch: readonly (Append | Put)[]): Promise<readonly Verdict[]>
   load(run: string, options?: LoadOptions): Promise<Loaded | null>
   /** The runs, newest first. */

@@ -9,7 +9,10 @@ export interface WorkerPort {
   readonly ttlMs: number
   readonly onLog: (entry: LogEntry) => void
   executables(): readonly Executable[]
+  /** This worker was given a run. Rejects if the store is out of reach. */
   claimed(row: RunRow): Promise<void>
+  /** Takes the runs that are this worker's in the store and that it does not know of. */
+  reclaim(): Promise<void>
   /** The other workers were looked at: some may have come or gone. */
   watched(): Promise<void>
   /** Calls at a time of the clock; gives a function that takes it back. */
@@ -36,6 +39,8 @@ export class Worker {
   #claiming: Promise<void> | null = null
   #wakeUp: () => void = () => {}
   #claimAgain = false
+  /** Nobody knows whether the last claim was granted, or one that was granted could not be taken. */
+  #unsure = false
   #unalarm: () => void = () => {}
 
   constructor(port: WorkerPort) {
@@ -77,8 +82,12 @@ export class Worker {
     for (;;) {
       const definitions = this.#port.executables()
       if (definitions.length === 0 || this.#stop.signal.aborted) return
+      if (this.#unsure) await this.#port.reclaim()
+      this.#unsure = true
       const { rows, nextWake } = await store.claim({ worker, definitions, now: clock.now(), limit: claimsMax })
-      await Promise.all(rows.map((row) => this.#port.claimed(row)))
+      const taken = await Promise.allSettled(rows.map((row) => this.#port.claimed(row)))
+      for (const outcome of taken) if (outcome.status === 'rejected') throw outcome.reason
+      this.#unsure = false
       if (rows.length > 0) continue
       this.#unalarm()
       this.#unalarm = nextWake === null ? () => {} : this.#port.at(nextWake, () => this.claim())

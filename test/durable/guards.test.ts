@@ -92,7 +92,7 @@ guard(
   'the second reading of the head',
   {
     file: 'engine/engine.js',
-    find: 'return entry.stale || (entry.owner === null && entry.state !== newState);',
+    find: 'return entry.stale || entry.reading !== null || (entry.owner === null && entry.state !== newState);',
     put: 'return entry.stale;',
   },
   // A process that has read a run before refuses what is right by now.

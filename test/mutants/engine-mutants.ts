@@ -33,7 +33,7 @@ export const engineMutants: readonly EngineMutant[] = [
     cuts: [
       {
         file: 'engine/engine.js',
-        find: 'return entry.stale || (entry.owner === null && entry.state !== newState);',
+        find: 'return entry.stale || entry.reading !== null || (entry.owner === null && entry.state !== newState);',
         put: 'return entry.stale;',
       },
     ],
