@@ -1,3 +1,4 @@
+/* oxlint-disable unicorn/no-thenable -- one test is about such objects */
 import { graph, open, resource, topology, TuttiError } from 'tutti'
 import { describe, expect, test } from 'vitest'
 import { nothingLeft, scenario, someOrders, Stage } from '../scenarios/adapter.js'
