@@ -104,7 +104,7 @@ interface Task {
 
 const once = Object.freeze({ attempts: 1, backoffMs: 0, factor: 2, maxBackoffMs: 30_000 })
 
-// Which execution's step this code runs inside of, to refuse a step or a sleep inside a step.
+// Which execution's step this code runs inside of: what happens there does not happen again once the step is recorded.
 const insideStep = new AsyncLocalStorage<Activities>()
 
 /**
@@ -186,10 +186,15 @@ export class Activities {
 
   /** What is recorded inside of a step would not be asked for again once the step itself is recorded. */
   #checkOutside(what: string): void {
-    if (insideStep.getStore() === this)
+    if (this.isInside)
       throw new TuttiError('NESTED_STEP', `${what} is called inside another step`, {
         hint: 'call it from the turn itself, before or after the other',
       })
+  }
+
+  /** Whether whoever asks runs inside of a step of this turn. */
+  get isInside(): boolean {
+    return insideStep.getStore() === this
   }
 
   /** Whether the body waits for nothing but durable sleeps, as far as can be known of it. */

@@ -423,7 +423,7 @@ export class Execution implements Body {
   #work(): WorkParts {
     const { run } = this.#state
     const { branch, turn, attempt, at } = this.attempt
-    let draws = 0
+    const draws = { turn: 0, step: 0 }
     return {
       signalOf: () => this.#signal(),
       idempotencyKeyOf: this.#keyOf,
@@ -439,7 +439,11 @@ export class Execution implements Body {
       }) as Work['step'],
       sleep: (ms) => this.#activities().sleep(ms),
       now: () => this.#used?.now ?? at,
-      random: () => seededUnit(`${run?.nonce}/${branch}/${turn}/${draws++}`),
+      random: () => {
+        // A step that is given back draws nothing: what the body draws after it must not depend on that.
+        const nth = this.#used?.isInside === true ? `step/${draws.step++}` : draws.turn++
+        return seededUnit(`${run?.nonce}/${branch}/${turn}/${nth}`)
+      },
     }
   }
 

@@ -133,6 +133,24 @@ test('now is the time of the last event that the body was given, and does not mo
   expect(times).toEqual([1_000, 1_000, 2_000, 4_000])
 })
 
+test('what a step draws, and does not draw when it is given back, changes nothing of what the turn draws after it', async () => {
+  await using tutti = await opened()
+  const drawn: number[] = []
+  const inside: number[] = []
+  const definition = solo({
+    retry: { attempts: 2 },
+    act: async (turn: SoloTurn) => {
+      await turn.step('draws', () => void inside.push(turn.random(), turn.random()))
+      drawn.push(turn.random())
+      if (turn.attempt === 1) throw new Error('again')
+      return turn.finish()
+    },
+  })
+  await tutti.execute(definition)
+  expect(drawn).toEqual([drawn[0], drawn[0]])
+  expect(new Set([...inside, ...drawn]).size).toBe(3)
+})
+
 test('random numbers are the same on every attempt of a turn, and others on every branch, turn and run', async () => {
   await using tutti = await opened()
   const drawn = new Map<string, number[][]>()
