@@ -7,20 +7,23 @@ const hints: Partial<Record<RefusalCode, string>> = {
   RUN_ENDED: 'look at run.result()',
   ASK_ALREADY_ANSWERED: 'the first answer stands',
   ASK_NOT_FOUND: 'run.asks() lists what is open',
+  NEEDS_CODE: 'do it from a process that has the definition of the run: open({ definitions: [ … ] })',
 }
 
-const thrown: readonly string[] = [
-  'RUN_EXISTS',
-  'RUN_NOT_FOUND',
-  'RUN_NOT_PAUSED',
-  'RUN_ENDED',
-  'ASK_NOT_FOUND',
-  'ASK_ALREADY_ANSWERED',
-  'ASK_INVALID_ANSWER',
-]
+/** The code that each is thrown with; the others are the engine's own. */
+const thrown: Partial<Record<RefusalCode, Code>> = {
+  RUN_EXISTS: 'RUN_EXISTS',
+  RUN_NOT_FOUND: 'RUN_NOT_FOUND',
+  RUN_NOT_PAUSED: 'RUN_NOT_PAUSED',
+  RUN_ENDED: 'RUN_ENDED',
+  ASK_NOT_FOUND: 'ASK_NOT_FOUND',
+  ASK_ALREADY_ANSWERED: 'ASK_ALREADY_ANSWERED',
+  ASK_INVALID_ANSWER: 'ASK_INVALID_ANSWER',
+  NEEDS_CODE: 'DEFINITION_NOT_FOUND',
+}
 
 /** A refusal as public calls throw it. */
 export function refused({ code, message }: Refusal): Error {
-  if (!thrown.includes(code)) return new Error(`${code}: ${message}`)
-  return new TuttiError(code as Code, message, { hint: hints[code] })
+  const known = thrown[code]
+  return known === undefined ? new Error(`${code}: ${message}`) : new TuttiError(known, message, { hint: hints[code] })
 }

@@ -1,5 +1,7 @@
+import { type Definition, graph, TuttiError } from 'tutti'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
+import { memoryStore } from '../../src/stores/memory.js'
 import { codeOf, deferred, forksEach, hub, journal, opened, rest, solo, type SoloTurn, timed, typesOf } from './opened.js'
 
 const asksOnce = (turn: SoloTurn) =>
@@ -200,6 +202,40 @@ test('a join that got too little asks a person, who says whether to go on', asyn
     )
   }
 })
+
+/** What needs code of the definition as soon as it is answered. */
+const needsCode = {
+  'a join that then merges states': () =>
+    hub(
+      forksEach([1, 2], { policy: 'all', insufficient: 'ask' }),
+      (turn) => (turn.request === 1 ? turn.fail('broke') : turn.reply(2, { state: { n: 1 } } as never)),
+      { state: () => ({ n: 0 }), merge: { n: (base: number, changed: readonly number[]) => base + changed.length } },
+    ),
+  'the last step of a graph that makes its output': () =>
+    graph('asks')
+      .ask('last', { question: () => '?', schema: z.boolean() })
+      .output(({ steps }) => [steps.last]),
+}
+
+test.each(Object.entries(needsCode))(
+  'an answer that can not be decided without the definition is refused where that is missing, with a code and what to do: %s',
+  async (_, make) => {
+    const store = memoryStore()
+    const definition: Definition<unknown, unknown> = make()
+    await using owner = await opened({ store })
+    await using other = await opened({ store })
+    const run = await owner.start(definition)
+    await rest()
+    const [ask] = await run.asks()
+    const elsewhere = await other.run(run.id)
+    const refused: unknown = await elsewhere.answer(ask?.id ?? '', true).catch((error: unknown) => error)
+    expect(refused).toBeInstanceOf(TuttiError)
+    expect(refused).toMatchObject({ code: 'DEFINITION_NOT_FOUND', hint: expect.stringContaining('definitions') })
+    expect(await elsewhere.asks()).toHaveLength(1)
+    await run.answer(ask?.id ?? '', true)
+    expect(await elsewhere.output()).toEqual(definition.name === 'asks' ? [true] : [2])
+  },
+)
 
 test('an agent with no edge to User cannot ask, and one whose handlers take no answer cannot either', async () => {
   await using tutti = await opened()
