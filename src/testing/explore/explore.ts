@@ -2,11 +2,11 @@ import type { Definition } from '../../define/definition.js'
 import { isDefinition } from '../../define/definition.js'
 import type { Maybe } from '../../define/maybe.js'
 import type { Provided } from '../../define/resource.js'
-import { TuttiError } from '../../define/tutti-error.js'
 import type { RunResult } from '../../engine/tutti.js'
 import type { Ask } from '../../inspect/ask.js'
 import type { ModelFactory } from '../../models/model-factory.js'
 import type { Allowance, Exploration } from './exploration.js'
+import { checkAgents, checkExplore } from './explore-check.js'
 import { following } from './following.js'
 import type { Recorded } from './recorded.js'
 import { runResult } from './run-result.js'
@@ -66,9 +66,9 @@ export async function exploreWith<I, O>(
   options: ExploreOptions<I, O>,
   recorded: Recorded | null,
 ): Promise<Exploration<O>> {
+  checkExplore(options)
   const { schedules = defaultSchedules, strategy = 'auto', bags = [], observe } = options
   const budget = schedules === 'all' ? schedulesMax : schedules
-  if (!(budget >= 1)) throw new TuttiError('INVALID_INPUT', `schedules is a number from 1 on, or 'all'; not ${String(schedules)}`)
   const seed = String(options.seed ?? 1)
   const setting = { ...settingFor(definition, options), recorded }
   const observing = {
@@ -76,7 +76,9 @@ export async function exploreWith<I, O>(
     observe: observe === undefined ? undefined : (report: Parameters<typeof runResult>[0]) => observe(runResult(report)),
   }
   const search = new Search(setting, Math.min(budget, schedulesMax), observing)
-  const name = (await setting.definition()).name
+  const made = await setting.definition()
+  checkAgents(made, options)
+  const { name } = made
   if (options.replay !== undefined) {
     await search.play(following(scheduleOf(options.replay)))
     return exploration<O>(search, { name, seed, strategy: 'replay', allow: options.allow ?? [], done: onlyOne })
