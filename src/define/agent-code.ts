@@ -162,12 +162,12 @@ function guardrailProblems(guardrails: unknown, where: string): Problem[] {
 /** What code would ignore is refused. */
 function modelOnlyProblems(spec: AgentSpec, where: string): Problem[] {
   if (spec['act'] === undefined) return []
-  return ['tools', 'guardrails']
+  return ['model', 'instructions', 'tools', 'guardrails']
     .filter((option) => spec[option] !== undefined)
     .map((option) => ({
       code: 'BAD_OPTION',
       where: `${where}.${option}`,
-      message: `${option} are for agents that are models: leave \`act\` out, or use turn.step in the code`,
+      message: `${option} ${option === 'model' ? 'is' : 'are'} for agents that are models: leave \`act\` out, or use turn.step in the code`,
     }))
 }
 

@@ -123,6 +123,8 @@ describe("an agent's options", () => {
     [{ act: undefined, tools: { finish: tool({ description: '', input: z.string(), run: () => 1 }) } }, 'tools.finish'],
     [{ act: undefined, guardrails: [{ before: () => null }] }, 'guardrails[0]'],
     [{ tools: {} }, 'tools'],
+    [{ model: 'sim' }, 'model'],
+    [{ instructions: 'Write.' }, 'instructions'],
     [{ guardrails: [] }, 'guardrails'],
     [{ act: 'run' }, 'act'],
   ])('of a wrong kind are refused: %j', (options, where) => {
