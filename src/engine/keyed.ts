@@ -26,12 +26,16 @@ export async function onceUnder(
   act: (put: Put | undefined) => Promise<Outcome>,
 ): Promise<{ readonly run: string; readonly outcome: Outcome | null }> {
   if (key === undefined) return { run: of.run, outcome: await act(undefined) }
-  const before = await rememberedUnder(engine, key, of.request)
-  if (before !== null) return { run: before.run, outcome: null }
-  const outcome = await act(keyPut(key, of))
-  if (outcome.refusal === undefined) return { run: of.run, outcome }
-  const meanwhile = await rememberedUnder(engine, key, of.request)
-  return meanwhile === null ? { run: of.run, outcome } : { run: meanwhile.run, outcome: null }
+  for (;;) {
+    const before = await rememberedUnder(engine, key, of.request)
+    if (before !== null) return { run: before.run, outcome: null }
+    const outcome = await act(keyPut(key, of))
+    if (outcome.refusal === undefined) return { run: of.run, outcome }
+    const meanwhile = await rememberedUnder(engine, key, of.request)
+    if (meanwhile !== null) return { run: meanwhile.run, outcome: null }
+    // It was another's key that was taken, of a command that was to be written together with this one.
+    if (outcome.refusal.code !== 'KEY_TAKEN') return { run: of.run, outcome }
+  }
 }
 
 /** Remembers what came of a request; written with it, or not at all. */

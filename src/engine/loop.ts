@@ -14,7 +14,6 @@ import type { Outcome, RunEntry, Submission, Unsure } from './run-entry.js'
 import { dueAt, marksOf, statusOf, waitsOf } from './run-view.js'
 import type { Seam } from './seam.js'
 import type { Append, EventRow, Mark, Put, Snapshot, Store, Verdict } from './store.js'
-import { isAppend } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
 
 export interface LoopPort {
@@ -62,7 +61,7 @@ interface Plan {
   readonly refusals: ReadonlyMap<Submission, Refusal> | null
   readonly state: State
   readonly events: readonly Event[]
-  readonly item: Append | Put | null
+  readonly item: Append | null
   /** The agents that it then is known to wait for. */
   readonly held: Holds
 }
@@ -160,7 +159,7 @@ export class Loop {
 
   #commit(entries: readonly RunEntry[]): void {
     const plans: Plan[] = []
-    const items: (Append | Put)[] = []
+    const items: Append[] = []
     for (const entry of entries) {
       const plan = this.#plan(entry)
       if (plan === null) continue
@@ -178,7 +177,7 @@ export class Loop {
   #doubt(plans: readonly Plan[], entries: readonly RunEntry[], error: unknown): void {
     for (const { entry, item, taken, refusals } of plans) {
       entry.stale = true
-      if (item !== null && isAppend(item)) entry.unsure = { item, taken, refusals }
+      if (item !== null) entry.unsure = { item, taken, refusals }
       else entry.queue.unshift(...taken)
     }
     const hold = (): void => this.#hold(entries, error)
@@ -334,8 +333,8 @@ export class Loop {
     this.#port.broken(entry)
   }
 
-  #itemOf(entry: RunEntry, state: State, events: readonly Event[], puts: readonly Put[], at: number, held: Holds): Append | Put | null {
-    if (events.length === 0 && !saysMore(entry)) return puts[0] ?? null
+  #itemOf(entry: RunEntry, state: State, events: readonly Event[], puts: readonly Put[], at: number, held: Holds): Append | null {
+    if (events.length === 0 && puts.length === 0 && !saysMore(entry)) return null
     const before = entry.state
     const { rows, blobs } = encodeEvents(events)
     // What happens most is that the owner adds events and nothing else changes: so what is not said is not even looked for.
@@ -358,7 +357,7 @@ export class Loop {
     const agents = agentMarks(entry.marked, held)
     if (creates || agents.length > 0 || waitsChanged(before, state)) item.waits = waitsOf(state, held)
     if (isReleased(events, state)) item.own = 'release'
-    if (isOver(state)) item.ended = true
+    if (isOver(state) && !isOver(before)) item.ended = true
     const same = before.asks === state.asks && before.status === state.status && before.pausedAt === state.pausedAt
     const marks = same ? agents : [...marksOf(before, state), ...agents]
     if (marks.length > 0) item.marks = marks
@@ -389,7 +388,7 @@ export class Loop {
     if (!verdict.ok) return this.#conflict(plan, verdict)
     if (plan.item !== null && entry.owner !== null) entry.marked = plan.held
     if (verdict.epoch !== undefined) entry.owner = { worker: this.#port.worker, epoch: verdict.epoch }
-    if (plan.item !== null && isAppend(plan.item)) this.#port.advance(entry, events, state)
+    if (plan.item !== null) this.#port.advance(entry, events, state)
     this.#tell(entry, taken, refusals)
   }
 

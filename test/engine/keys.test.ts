@@ -194,6 +194,25 @@ test('a repeated answer under its key has the first outcome again, also when its
   expect(await run.output()).toEqual({ n: 1, note: 'none' })
 })
 
+test('keys of commands that change nothing are remembered too, each, also on a run that is over', async () => {
+  await using tutti = await opened()
+  const { held, definition } = counting()
+  const run = await tutti.start(definition)
+  await run.pause()
+  await Promise.all([run.pause({ key: 'a' }), run.pause({ key: 'b' }), run.pause({ key: 'c' })])
+  await run.resume()
+  for (const key of ['a', 'b', 'c']) await run.pause({ key })
+  expect(await run.status()).toBe('running')
+  held.resolve()
+  await run.cancel()
+  await run.result()
+  const { endedAt } = await run.summary()
+  await rest(5)
+  await Promise.all([run.cancel({ key: 'd' }), run.cancel({ key: 'e' })])
+  expect(await codeOf(tutti.start(definition, { key: 'e' }))).toBe('KEY_REUSED')
+  expect((await run.summary()).endedAt).toEqual(endedAt)
+})
+
 test('a key is a text of a sensible length', async () => {
   await using tutti = await opened()
   const { held, definition } = counting()
