@@ -42,7 +42,7 @@ function allowed(agent: string, targets: readonly string[]): string {
 function whatIsWrong(state: State, branch: Branch, action: Action, targets: ReadonlyMap<string, boolean>): string | null {
   switch (action.type) {
     case 'invoke':
-      if (!hasEdge(targets, action.to)) return `may not invoke ${String(action.to)}: there is no edge to it`
+      if (!hasEdge(targets, action.to)) return `may not invoke ${whyNot(targets, action.to)}`
       if (targets.get(action.to) && !takes(state, branch, 'join')) return `has no handler 'join' to go on with after notifying ${action.to}`
       return unknownKey(state, action.state)
     case 'reply': {
@@ -70,13 +70,20 @@ function whatIsWrong(state: State, branch: Branch, action: Action, targets: Read
 
 function wrongFork(state: State, branch: Branch, action: Fork, targets: ReadonlyMap<string, boolean>): string | null {
   const denied = action.calls.find((call) => !hasEdge(targets, call.to))
-  if (denied !== undefined) return `may not fork to ${String(denied.to)}: there is no edge to it`
+  if (denied !== undefined) return `may not fork to ${whyNot(targets, denied.to)}`
   if (!takes(state, branch, 'join')) return "has no handler 'join' to take what its fork gives"
   const wrong = joinProblem(joinSpec(action.join), action.calls.length)
   return wrong === null ? unknownKey(state, action.state) : `may not fork like this: ${wrong}`
 }
 
 const hasEdge = (targets: ReadonlyMap<string, boolean>, to: string): boolean => targets.has(to) && to !== 'End' && to !== 'User'
+
+/** End and User are no agents: where there is an edge to one, it is gone by another way. */
+function whyNot(targets: ReadonlyMap<string, boolean>, to: string): string {
+  if (to === 'End' && targets.has(to)) return 'End, which is no agent: end the run with turn.finish'
+  if (to === 'User' && targets.has(to)) return 'User, which is no agent: ask a person with turn.ask'
+  return `${String(to)}: there is no edge to it`
+}
 
 /** Whether the agent has code for that kind of message. */
 function takes(state: State, branch: Branch, kind: MessageKind): boolean {

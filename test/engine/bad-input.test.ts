@@ -485,6 +485,10 @@ const actions: readonly (readonly [what: string, act: (turn: HubTurn) => unknown
   ['an option of ask', (turn) => turn.ask('q', { timeout: 1 } as never), /ask has no option 'timeout'; it has timeoutMs, schema, state/],
   ['a schema of ask', (turn) => turn.ask('q', { schema: 5 as never }), /the schema of an ask is a Standard Schema .*, not 5/],
   ['a key of an action that was made by hand', () => ({ type: 'ask', question: 'q', timeout: 1 }), /ask has no option 'timeout'/],
+  ['an invoke of End', (turn) => turn.invoke('End' as 'W', 1), /may not invoke End, which is no agent: end the run with turn.finish\./],
+  ['a fork to End', (turn) => turn.fork(['W', 'End' as never]), /may not fork to End, which is no agent: end the run with turn.finish\./],
+  ['an invoke of User', (turn) => turn.invoke('User' as 'W', 1), /may not invoke User, which is no agent: ask a person with turn.ask\./],
+  ['an invoke of Start', (turn) => turn.invoke('Start' as 'W', 1), /may not invoke Start: there is no edge to it\./],
   ['a state of finish', () => ({ type: 'finish', output: 1, state: {} }), /finish has no option 'state'; it has none/],
 ]
 
