@@ -104,12 +104,12 @@ function verify(definition: TopologyInternals, state: State, branch: Branch, ret
   }
 }
 
-/** What turn.fail has made, or, in an action that was made by hand, what can be made of it. */
+/** What turn.fail has made, or, in an action that was made by hand, what can be made of it. Who fails on purpose is not tried again. */
 function failureGiven(error: unknown): Failure {
   const json = toJson(error)
   const known = 'value' in json ? (json.value as Partial<Failure> | null | undefined) : null
-  if (typeof known?.code !== 'string' || typeof known.message !== 'string') return failureOf(error)
-  return Object.freeze({ ...known, code: known.code, message: known.message, retryable: known.retryable === true, at: {} })
+  if (typeof known?.code !== 'string' || typeof known.message !== 'string') return Object.freeze({ ...failureOf(error), retryable: false })
+  return Object.freeze({ ...known, code: known.code, message: known.message, retryable: false, at: {} })
 }
 
 function described(value: unknown): string {

@@ -242,7 +242,8 @@ export function childOutput(id: string, state: State): ChildDone {
   const failure: Failure = {
     code: 'CHILD_FAILED',
     message: `the child run ${id} ${outcome?.status ?? 'failed'}: ${cause.message}`,
-    retryable: cause.retryable,
+    // An agent that fails on purpose is not tried again, but its whole run may be.
+    retryable: cause.retryable || cause.code === 'AGENT_FAILED',
     at: {},
     cause,
   }

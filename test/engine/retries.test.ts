@@ -144,6 +144,15 @@ test('neither fail nor a rejection is retried, and rejections have a budget of t
   ])
 })
 
+test('a failure that is never tried again says so, however it was made', async () => {
+  await using tutti = await opened()
+  const byHand = { type: 'fail', error: { code: 'AGENT_FAILED', message: 'no', retryable: true } }
+  for (const act of [(turn: SoloTurn) => turn.fail('no'), () => byHand, () => ({ type: 'fail', error: 'no' })]) {
+    const result = await (await tutti.start(solo({ retry: { attempts: 3 }, act }))).result()
+    expect(result).toMatchObject({ status: 'failed', error: { message: 'no', retryable: false } })
+  }
+})
+
 test('an attempt that takes too long is aborted and counts as a failure, and is retried like a throw', async () => {
   await using at = await timed({ graceMs: 500 })
   const reasons: unknown[] = []

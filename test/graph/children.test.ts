@@ -73,6 +73,20 @@ describe('a step that runs', () => {
     ])
   })
 
+  test('a child whose agent fails on purpose is tried again as a whole, as its step says', async () => {
+    await using tutti = await open({ store: 'memory:', invariants: true })
+    let tries = 0
+    const unsure = topology({
+      name: 'unsure',
+      flows: ['Start -> A', 'A -> End'],
+      agents: { A: (turn) => (++tries < 2 ? turn.fail('not now') : turn.finish(tries)) },
+    })
+    const definition = graph('again')
+      .step('child', { retry: { attempts: 2 }, run: unsure })
+      .output(({ steps }) => steps.child)
+    expect(await tutti.execute(definition)).toBe(2)
+  })
+
   test('a child that fails fails with CHILD_FAILED, and the cause down to where it began', async () => {
     await using tutti = await open({ store: 'memory:', invariants: true })
     const broken = topology({
