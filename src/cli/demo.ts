@@ -3,7 +3,7 @@ import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Run } from '../engine/tutti.js'
 import type { CliCommand } from './cli-command.js'
-import { storeOption } from './cli-command.js'
+import { jsonOption, storeOption } from './cli-command.js'
 import { DemoProgress } from './demo-progress.js'
 import { RunTree } from './run-tree.js'
 import { type Driven, exitOf, Session } from './session.js'
@@ -15,11 +15,12 @@ import { begin } from './work.js'
 
 interface Options {
   readonly store?: string
+  readonly json?: boolean
 }
 
 export const command: CliCommand = {
-  spec: (command) => command.option(...storeOption),
-  run: async (terminal, _, { store }: Options) => {
+  spec: (command) => command.option(...storeOption).option(...jsonOption),
+  run: async (terminal, _, { store, json }: Options) => {
     const file = fileURLToPath(new URL('./demo-workflow.js', import.meta.url))
     const { session, run } = await begin(terminal, {
       type: 'run',
@@ -33,7 +34,7 @@ export const command: CliCommand = {
     )
     terminal.note(escaped(`The run ${run.id} is kept in ${place.kind === 'file' ? relative('.', place.path) : 'memory'}.`, 'dim'))
     const driven = await played(terminal, session, run)
-    tell(terminal, { id: run.id, store }, driven, false)
+    tell(terminal, { id: run.id, store }, driven, json === true)
     if (driven.kind === 'interrupted') await session.letGo()
     else await session[Symbol.asyncDispose]()
     if (driven.kind === 'ended') for (const line of next(store)) terminal.note(line)

@@ -1,14 +1,19 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join, relative, resolve } from 'node:path'
 import type { CliCommand } from './cli-command.js'
+import { jsonOption } from './cli-command.js'
 import { CliError } from './cli-error.js'
 import { exitCode } from './exit-code.js'
 import { projectFiles } from './project-files.js'
 import { escaped, shown } from './shown.js'
 
+interface Options {
+  readonly json?: boolean
+}
+
 export const command: CliCommand = {
-  spec: (command) => command.argument('[folder]', 'where; it is made if it is not there', '.'),
-  run: async (terminal, [given]) => {
+  spec: (command) => command.argument('[folder]', 'where; it is made if it is not there', '.').option(...jsonOption),
+  run: async (terminal, [given], { json }: Options) => {
     const folder = resolve(given as string)
     const files = projectFiles({ name: packageName(basename(folder)), ...own() })
     const taken = Object.keys(files).filter((file) => existsSync(join(folder, file)))
@@ -19,11 +24,12 @@ export const command: CliCommand = {
         'name another folder',
       )
     mkdirSync(folder, { recursive: true })
+    const there = relative('.', folder)
     for (const [file, text] of Object.entries(files)) {
       writeFileSync(join(folder, file), text, { flag: 'wx' })
-      terminal.data(shown`${join(relative('.', folder), file)}`)
+      if (json !== true) terminal.data(shown`${join(there, file)}`)
     }
-    const there = relative('.', folder)
+    if (json === true) terminal.json({ files: Object.keys(files).map((file) => join(there, file)) })
     terminal.note(shown`next: ${escaped(`${there === '' ? '' : `cd ${there} && `}npm install && npm start && npm test`, 'path')}`)
     return exitCode.done
   },

@@ -20,6 +20,12 @@ describe('the demo', () => {
     expect(err).not.toContain(escape)
     expect(await place.json<{ status: string }[]>('ls')).toMatchObject([{ definition: 'secret-word', status: 'succeeded' }])
   })
+
+  test('and a new project tell what came of them as JSON, where that is asked for', async () => {
+    using place = new Place()
+    expect(await place.json('demo')).toMatchObject({ id: expect.any(String), status: 'succeeded', output: 'The secret word is: MARS' })
+    expect(await place.json('init', 'shop')).toEqual({ files: expect.arrayContaining(['shop/workflow.ts', 'shop/workflow.test.ts']) })
+  })
 })
 
 describe('a run', () => {
