@@ -34,6 +34,9 @@ interface Log {
   length: number
 }
 
+/** How many children a fork has at least for them to be worth keeping as one: a few are kept, changed and compared faster by themselves. */
+export const alikeFrom = 32
+
 const started: Branch['standing'] = Object.freeze({ status: 'ready', ticket: null })
 const noCarried: Branch['carried'] = Object.freeze([])
 const noFamily: readonly Siblings[] = Object.freeze([])

@@ -4,6 +4,7 @@ import { closeAsk, dequeue, dropWork, nextTurn } from './fold-turns.js'
 import { abortedWork, choseSlots, follow, forkClosed, forkOpened, joinLines, joinSlots, stepDone } from './fold-undo.js'
 import { type ChangingBarrier, type ChangingBranch, changingBarrier, changingBranch, type Folding, type Of } from './folding.js'
 import { attemptId, backoffTimer } from './ids.js'
+import { alikeFrom } from './branches.js'
 import { inherited } from './memory.js'
 import type { TurnMessage } from './message.js'
 import { reachKey, reachOf } from './reach.js'
@@ -91,7 +92,7 @@ export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
 
 /** Opens a child of a fork as one like its siblings: whether it is one. */
 function openAlike(state: Folding, { branch, slot }: Of<'branch.opened'>, barrier: Barrier, parent: Branch): boolean {
-  if (barrier.kind !== 'fork' || barrier.base !== undefined || parent.memory !== null) return false
+  if (barrier.kind !== 'fork' || barrier.calls.length < alikeFrom || barrier.base !== undefined || parent.memory !== null) return false
   const branches = state.branches.open(barrier, parent, slot, state.queue.tail, state.edit)
   if (branches === null) return false
   state.branches = branches
