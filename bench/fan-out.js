@@ -85,9 +85,9 @@ else {
     const small = cell(shape, String(widths.small))
     const large = cell(shape, String(widths.large))
     line(shape, "a process's first fan-out, on the wall", small.wall, large.wall, '')
-    line(shape, "a process's first fan-out, processor", small.cpu, large.cpu, '')
+    line(shape, "a process's first fan-out, all threads", small.cpu, large.cpu, '')
     const warm = cell(shape)
     line(shape, 'warm, in turn, mean, on the wall', warm.small.wall, warm.large.wall, ' (at most 12)')
-    line(shape, 'warm, in turn, mean, processor', warm.small.cpu, warm.large.cpu, ' (at most 12)')
+    line(shape, 'warm, in turn, mean, all threads', warm.small.cpu, warm.large.cpu, '')
   }
 }
