@@ -1,12 +1,13 @@
 import type { Definition } from '../define/definition.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { Command } from '../kernel/command.js'
-import type { LateWork } from '../kernel/event.js'
+import type { Event, LateWork } from '../kernel/event.js'
+import { evolve } from '../kernel/evolve.js'
 import type { Failure } from '../kernel/failure.js'
 import { entryOf } from '../kernel/fold-undo.js'
 import { attemptId } from '../kernel/ids.js'
 import type { Attempt, State } from '../kernel/state.js'
-import { attemptsOf, isOver, runsChild, shapeOf } from '../kernel/state.js'
+import { attemptsOf, isOver, newState, runsChild, shapeOf } from '../kernel/state.js'
 import type { DoneNode } from '../kernel/undo-state.js'
 import type { Engine } from './engine.js'
 import { CodedFailure } from '../define/failure-of.js'
@@ -45,6 +46,17 @@ function childrenOf(state: State): Child[] {
     return what === 'child' ? [{ id: undoRunId(key), isWanted: true }] : []
   })
   return [...ofStep(attemptsOf(state), true), ...ofStep(state.aborting.values(), false), ...undos]
+}
+
+/** The runs that a run has waited for, by its journal. */
+export function childRunsIn([started, ...journal]: readonly Event[]): string[] {
+  if (started?.type !== 'run.started') return []
+  const state = evolve(newState, started)
+  return journal.flatMap((event) => {
+    if (event.type !== 'turn.started' || !runsChild(state, event.agent)) return []
+    const child = childRunId(state, event)
+    return [child, undoRunId(child)]
+  })
 }
 
 const pausedBy = (parent: State): string => `the run ${parent.run?.id}`
@@ -241,7 +253,8 @@ export function childOutput(id: string, state: State): ChildDone {
       : { code: 'CANCELLED' as const, message: outcome?.reason ?? 'it was cancelled', retryable: false, at: {} }
   const failure: Failure = {
     code: 'CHILD_FAILED',
-    message: `the child run ${id} ${outcome?.status ?? 'failed'}: ${cause.message}`,
+    // Without the number of the attempt: a failure is the same in every order.
+    message: `the child run ${id.replace(/@\d+/g, '')} ${outcome?.status ?? 'failed'}: ${cause.message}`,
     // An agent that fails on purpose is not tried again, but its whole run may be.
     retryable: cause.retryable || cause.code === 'AGENT_FAILED',
     at: {},

@@ -66,7 +66,9 @@ export class Worker {
       this.#claimAgain = true
       return
     }
-    this.#claiming = this.#claim()
+    // Set before the store is asked: it may say at once that something has moved, and be asked again meanwhile.
+    this.#claiming = Promise.resolve()
+      .then(() => this.#claim())
       .catch((error: unknown) => this.#warn('runs could not be claimed', error))
       .finally(() => {
         this.#claiming = null

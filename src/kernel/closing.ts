@@ -2,7 +2,7 @@ import type { Draft } from './draft.js'
 import { emit } from './draft.js'
 import type { Failure, FailureCode } from './failure.js'
 import { byId } from './ids.js'
-import { barrierOf, branchOf, liveIn } from './state.js'
+import { barrierOf, branchOf, liveIn, runsChild } from './state.js'
 
 /** Cancels what is live in a scope, down to the last grandchild. Detached branches are not in it and go on. */
 export function closeScope(draft: Draft, barrier: string): void {
@@ -42,6 +42,14 @@ export function cancelRun(draft: Draft, reason: string | undefined, by: string |
     ...(!compensate && { compensate }),
   })
   closeAll(draft)
+}
+
+/** Nobody executes what was aborted any more: it has ended, but not the runs that it waited for. Whether there was anything. */
+export function fenceAborted(draft: Draft): boolean {
+  const { seq } = draft.state
+  for (const { branch, agent, turn, attempt } of byId(draft.state.aborting.values(), (aborted) => aborted.branch))
+    if (!runsChild(draft.state, agent)) emit(draft, { type: 'turn.aborted', branch, agent, turn, attempt, how: 'fenced' })
+  return draft.state.seq !== seq
 }
 
 /** Crossing a limit fails the run, not the branch that happened to cross it. */

@@ -1,5 +1,5 @@
 import { evaluate, goOnAfterUndo } from './barrier.js'
-import { crossLimit } from './closing.js'
+import { crossLimit, fenceAborted } from './closing.js'
 import { startUndos, undoProgress } from './compensation.js'
 import type { Draft } from './draft.js'
 import { emit, none } from './draft.js'
@@ -15,11 +15,16 @@ import { branchOf, shapeOf } from './state.js'
  */
 export function consequences(draft: Draft): void {
   do settleBarriers(draft)
-  while (meet(draft) || decideGates(draft))
+  while (meet(draft) || decideGates(draft) || endReleased(draft))
   checkTurns(draft)
   endIfOver(draft)
   startTurns(draft)
   startUndos(draft)
+}
+
+/** Whoever let the run go has ended its bodies before: what is aborted then has ended. */
+function endReleased(draft: Draft): boolean {
+  return !draft.state.held && draft.state.aborting.size > 0 && fenceAborted(draft)
 }
 
 /** A branch that waits for an undo goes on as soon as there is nothing to wait for, before any rendezvous is looked at. */

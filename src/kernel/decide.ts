@@ -1,6 +1,6 @@
 import { fail, forkItems, perform } from './acting.js'
 import { release, timeOut } from './barrier.js'
-import { cancelRun, crossLimit } from './closing.js'
+import { cancelRun, crossLimit, fenceAborted } from './closing.js'
 import type { ActivitySpeaker, Command, Refusal, RefusalCode, Speaker } from './command.js'
 import { giveUpCrashing, undoSucceeded, undoThrew } from './compensation.js'
 import { consequences } from './consequences.js'
@@ -17,7 +17,7 @@ import { illegal, spelledOut } from './legal.js'
 import { backoffMs } from './retry.js'
 import type { AgentShape, Code, GraphShape } from './shape.js'
 import type { Branch, State } from './state.js'
-import { branchOf, clockAt, isOver, runsChild, shapeOf } from './state.js'
+import { branchOf, clockAt, isOver, shapeOf } from './state.js'
 import type { Reserve } from './usage.js'
 
 /** What a command comes to: events (none if it asks for what is so already) with the state they fold to, or a refusal. */
@@ -186,12 +186,11 @@ function startGraph(draft: Draft, { steps, stragglers, limits }: GraphShape): nu
   return null
 }
 
-/** A worker takes the run over. Whoever had it is fenced off, so that what it was aborting has ended; but not the runs that it waited for. */
+/** A worker takes the run over. Whoever had it is fenced off, so that what it was aborting has ended. */
 function claim(draft: Draft, { epoch, shape, waited }: Extract<Command, { type: 'run.claim' }>): Refusal | null {
   if (isOver(draft.state)) return refuse('RUN_ENDED', `the run ${draft.state.run?.id} has ended`)
   emit(draft, { type: 'run.claimed', epoch, ...(shape !== undefined && { shape }), ...(waited !== undefined && { waited }) })
-  for (const { branch, agent, turn, attempt } of byId(draft.state.aborting.values(), ({ branch }) => branch))
-    if (!runsChild(draft.state, agent)) emit(draft, { type: 'turn.aborted', branch, agent, turn, attempt, how: 'fenced' })
+  fenceAborted(draft)
   giveUpCrashing(draft)
   for (const [id, crashes] of byId(draft.state.crashes.entries(), ([branch]) => branch)) {
     const branch = draft.state.branches.get(id)

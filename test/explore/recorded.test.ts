@@ -1,4 +1,4 @@
-import { open, topology } from 'tutti'
+import { graph, open, topology } from 'tutti'
 import { exploreRun } from 'tutti/testing'
 import { expect, test } from 'vitest'
 
@@ -62,4 +62,47 @@ test('an order in which an agent is shown something else is a finding, and the p
 test('a run that is not there, or whose code is not, is refused', async () => {
   await using tutti = await open({ store: 'memory:' })
   await expect(exploreRun(tutti, 'nobody')).rejects.toMatchObject({ code: 'RUN_NOT_FOUND' })
+})
+
+test('what was recorded in child runs is given back too, so that a race among them is found', async () => {
+  let looked = 0
+  const made = () => {
+    let order = 0
+    const child = graph('child')
+      .step('c', {
+        run: async ({ step }) => {
+          await step('look', () => ++looked)
+          return ++order
+        },
+      })
+      .output()
+    return graph('parent')
+      .step('all', { each: () => [1, 2, 3], input: () => null, run: child })
+      .output()
+  }
+  await using tutti = await open({ store: 'memory:', definitions: [made()] })
+  await (await tutti.start('parent', { id: 'R' })).output()
+  const checked = await exploreRun(tutti, 'R', { definition: made, schedules: 60 })
+  expect(checked.divergence?.kind, checked.text()).toBe('output')
+  expect(looked).toBe(3)
+})
+
+test('a check in which every schedule leaves the record shows nothing, and says so', async () => {
+  let calls = ['a']
+  const definition = topology({
+    name: 'changing',
+    flows: ['Start -> A -> End'],
+    agents: {
+      A: async (turn) => {
+        for (const name of calls) await turn.step(name, () => 1)
+        return turn.finish(1)
+      },
+    },
+  })
+  await using tutti = await open({ store: 'memory:', definitions: [definition] })
+  await (await tutti.start(definition, { id: 'R' })).output()
+  calls = ['b']
+  const checked = await exploreRun(tutti, 'R', { schedules: 5 })
+  expect(checked).toMatchObject({ independent: false, exhaustive: false, distinct: 0 })
+  expect(checked.text()).toContain('Nothing could be compared')
 })

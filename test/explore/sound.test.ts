@@ -1,8 +1,9 @@
 /** The search itself: what it prunes changes nothing, a token replays, everything it can find is found. */
-import { resource, topology } from 'tutti'
+import { graph, resource, topology } from 'tutti'
 import type { Definition } from 'tutti'
 import { explore, freshModule } from 'tutti/testing'
 import { describe, expect, test, vi } from 'vitest'
+import { z } from 'zod'
 import { internalsOf as insidesOf } from '../../src/define/definition.js'
 import type { TopologyInternals } from '../../src/define/definition.js'
 import { reportOf } from '../../src/inspect/report.js'
@@ -344,4 +345,41 @@ describe('what one schedule can show', () => {
     const checked = await explore(asking, { answers: () => 'yes', schedules: 'all' })
     expect(checked.outcomes).toMatchObject([{ result: { output: 'yes' } }])
   })
+})
+
+test('an undo of a run whose children are undone by runs of their own waits for nothing outside', async () => {
+  const leaf = graph('leaf')
+    .step('a', { run: () => 1, compensate: () => {} })
+    .output()
+  const middle = graph('middle')
+    .step('l', { input: () => 1, run: leaf })
+    .output()
+  const top = graph('top')
+    .step('m', { input: () => 1, run: middle })
+    .step('bad', {
+      after: ['m'],
+      run: () => {
+        throw new Error('no')
+      },
+    })
+    .output()
+  const checked = await explore(top, { schedules: 'all' })
+  expect(checked, checked.text()).toMatchObject({ independent: true, exhaustive: true })
+  expect(checked.text()).not.toContain('goes around the scheduler')
+})
+
+test('a crash is one death, also of a run that waits for others and is claimed with them', async () => {
+  const leaf = graph('leaf', { input: z.number() })
+    .step('a', { run: ({ input }) => input * 2 })
+    .step('b', { after: ['a'], run: ({ steps }) => steps.a })
+    .output()
+  const middle = graph('middle')
+    .step('l', { each: () => [0, 1, 2], input: ({ item }) => item, run: leaf })
+    .output()
+  const top = graph('top')
+    .step('m', { input: () => null, run: middle })
+    .step('n', { input: () => 5, run: leaf })
+    .output(({ steps }) => steps.n)
+  const checked = await explore(top, { schedules: 60, faults: ['crash'], seed: 1 })
+  expect(checked.independent, checked.text()).toBe(true)
 })

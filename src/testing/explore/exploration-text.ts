@@ -19,6 +19,8 @@ export function explorationText(data: ExplorationData, paint: Paint): string {
 /** What was found, in one line. */
 export function headline(data: ExplorationData, paint: Paint): string {
   const played = `${data.schedules} schedules of '${plain(data.definition)}'`
+  if (!data.independent && data.distinct === 0 && data.violations.length === 0)
+    return paint(`✗ Nothing could be compared: ${played}, and each of them left the record`, 'bad')
   if (!data.independent) {
     const kind = data.violations[0]?.invariant ?? data.divergence?.kind ?? 'output'
     return paint(`✗ ${meaningOf(kind)}: found in ${played}`, 'bad')

@@ -2,36 +2,43 @@ import type { ActivityOutcome } from '../../engine/seam.js'
 import type { ActivitySpeaker } from '../../kernel/command.js'
 import type { Event } from '../../kernel/event.js'
 
-/** What the journal of a run has to give back when it is played in other orders. */
+/** The journals of a run and its child runs, each by what its id adds to that of the run: nothing for the run itself. */
+export type Journals = ReadonlyMap<string, readonly Event[]>
+
+/** What the journals of a run have to give back when it is played in other orders. `run`: which of them, by what its id adds. */
 export interface Recorded {
   /** What happens where an order leaves the record: the path stops there, or goes on and performs what it needs. */
   readonly beyond: 'stop' | 'perform'
-  activity(of: ActivitySpeaker): ActivityOutcome | null
-  answer(askId: string): unknown
+  activity(run: string, of: ActivitySpeaker): ActivityOutcome | null
+  answer(run: string, askId: string): unknown
   /** Whether a turn was shown something else in the record; false also if it has no such turn. */
   differs(event: Event): boolean
   /** Whether an order has made another choice than the record. */
   chose(journal: readonly Event[]): boolean
 }
 
-/** Reads a journal. */
-export function recordedIn(journal: readonly Event[], beyond: 'stop' | 'perform'): Recorded {
+/** Reads journals. */
+export function recordedIn(journals: Journals, beyond: 'stop' | 'perform'): Recorded {
   const activities = new Map<string, ActivityOutcome>()
   const answers = new Map<string, unknown>()
   const messages = new Map<string, string>()
   const choices = new Map<string, string>()
-  for (const event of journal) {
-    if (event.type === 'activity.completed') for (const key of keysOf(event)) activities.set(key, { value: event.value })
-    if (event.type === 'activity.failed') for (const key of keysOf(event)) activities.set(key, { error: event.error, retryable: false })
-    if (event.type === 'ask.answered') answers.set(event.askId, event.value)
+  for (const [run, journal] of journals)
+    for (const event of journal) {
+      if (event.type === 'activity.completed') for (const key of keysOf(run, event)) activities.set(key, { value: event.value })
+      if (event.type === 'activity.failed')
+        for (const key of keysOf(run, event)) activities.set(key, { error: event.error, retryable: false })
+      if (event.type === 'ask.answered') answers.set(`${run} ${event.askId}`, event.value)
+    }
+  for (const event of journals.get('') ?? []) {
     if (event.type === 'turn.started') messages.set(turnOf(event), JSON.stringify(event.message))
     const choice = choiceOf(event)
     if (choice !== null) choices.set(choice.at, choice.how)
   }
   return {
     beyond,
-    activity: (of) => keysOf(of).flatMap((key) => activities.get(key) ?? [])[0] ?? null,
-    answer: (askId) => answers.get(askId),
+    activity: (run, of) => keysOf(run, of).flatMap((key) => activities.get(key) ?? [])[0] ?? null,
+    answer: (run, askId) => answers.get(`${run} ${askId}`),
     differs: (event) => {
       if (event.type !== 'turn.started') return false
       const known = messages.get(turnOf(event))
@@ -46,8 +53,8 @@ export function recordedIn(journal: readonly Event[], beyond: 'stop' | 'perform'
 }
 
 /** An attempt of its own first, then any attempt of its turn: what was done once is not done again. */
-function keysOf({ branch, turn, attempt, key }: Pick<ActivitySpeaker, 'branch' | 'turn' | 'attempt' | 'key'>): string[] {
-  return [`${branch}/${turn}/${attempt} ${key}`, `${branch}/${turn} ${key}`]
+function keysOf(run: string, { branch, turn, attempt, key }: Pick<ActivitySpeaker, 'branch' | 'turn' | 'attempt' | 'key'>): string[] {
+  return [`${run} ${branch}/${turn}/${attempt} ${key}`, `${run} ${branch}/${turn} ${key}`]
 }
 
 const turnOf = ({ branch, turn, attempt }: { readonly branch: string; readonly turn: number; readonly attempt: number }): string =>

@@ -314,7 +314,7 @@ class Stage {
   #known(run: string, of: ActivitySpeaker): Promise<ActivityOutcome> | null {
     const { recorded } = this.#setting
     if (recorded === null) return null
-    const known = run === runId ? recorded.activity(of) : null
+    const known = recorded.activity(run.slice(runId.length), of)
     if (known !== null) return Promise.resolve(known)
     if (recorded.beyond === 'perform') return null
     this.#left ??= `${of.agent} on ${of.branch} calls '${of.name}', which was not recorded`
@@ -336,7 +336,7 @@ class Stage {
 
   #asked(run: string, state: State, askId: string): void {
     const { recorded } = this.#setting
-    const answers = recorded === null ? this.#setting.answers : () => recorded.answer(askId)
+    const answers = recorded === null ? this.#setting.answers : () => recorded.answer(run.slice(runId.length), askId)
     const open = state.asks.get(askId)
     if (answers === undefined || open === undefined) return
     const id = `answer ${prefixOf(run)}${askId}`
@@ -457,7 +457,8 @@ class Stage {
     if (body.held > 0 || body.lost || this.#unacknowledged > 0 || this.#time.holds(body.lane)) return false
     const state = this.#states.get(body.run)
     // A step that runs a definition, and an undo of one, wait for a run of their own.
-    for (const [run, other] of this.#states) if (run.startsWith(`${body.run}:`) && !isOver(other)) return false
+    for (const [run, other] of this.#states)
+      if (run.startsWith(`${waiterOf(body.run)}:`) && run !== body.run && !isOver(other)) return false
     for (const record of state?.work.get(body.branch)?.records.values() ?? []) if (record.status === 'sleeping') return false
     return true
   }
@@ -495,6 +496,9 @@ function activeNow(): ReadonlyMap<string, number> {
 function moreThan(before: ReadonlyMap<string, number>, now: ReadonlyMap<string, number>): boolean {
   return [...now].some(([kind, count]) => count > (before.get(kind) ?? 0))
 }
+
+/** Whose child runs a run waits for: one that undoes a run waits for those that undo its children. */
+const waiterOf = (run: string): string => (run.endsWith(':undo') ? run.slice(0, -':undo'.length) : run)
 
 const prefixOf = (run: string): string => (run === runId ? '' : `${run} `)
 

@@ -30,7 +30,8 @@ export interface About {
 export async function exploration<O>(search: Search, about: About): Promise<Exploration<O>> {
   const divergence = await divergenceOf(search)
   const violations = await violationsOf(search)
-  const independent = divergence === null && violations.length === 0
+  // Where every schedule left the record there is nothing to compare, and nothing is shown.
+  const independent = divergence === null && violations.length === 0 && search.outcomes.length > 0
   const choices = choicesOf(search.outcomes)
   const away = [...search.away].sort()
   const exhaustive = about.done.exhaustive && independent && away.length === 0 && search.left.size === 0
@@ -114,7 +115,7 @@ async function violationsOf(search: Search): Promise<ExplorationData['violations
 
 function notExplored(search: Search, done: Done, independent: boolean, away: readonly string[]): string[] {
   return [
-    ...(independent ? done.left : ['what comes after the first finding: the search stopped there']),
+    ...(independent || search.outcomes.length === 0 ? done.left : ['what comes after the first finding: the search stopped there']),
     ...(search.setting.faults.includes('timeout') ? [] : ["timeouts while something else can happen: add the fault 'timeout'"]),
     ...(search.setting.faults.includes('crash') ? [] : ["crashes: add the fault 'crash'"]),
     ...[...search.left].map(([where, count]) => `what follows in ${count} schedules that left the record: ${where}`),

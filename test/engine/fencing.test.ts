@@ -1,0 +1,89 @@
+/** What a process may still say of a run that another one has taken over: nothing. And what it is told of one that it takes over: once. */
+import type { Store } from 'tutti'
+import { open } from 'tutti'
+import { expect, test } from 'vitest'
+import { lasting } from '../graph/lasting.js'
+import { codeOf, deferred, rest, solo } from './opened.js'
+
+/** A store of which a process hears nothing that it does not ask for. */
+function deaf(store: Store): Store {
+  return new Proxy(store, {
+    get: (inner, key) => {
+      if (key === 'moved') return () => false
+      if (key === 'onMoved') return () => () => {}
+      return inner[key as keyof Store]
+    },
+  })
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  for (let tries = 0; !holds(); tries++) {
+    if (tries > 2_000) throw new Error('it never held')
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+}
+
+test('what a body of the last owner comes to is recorded by nobody, although that owner has not heard of the next', async () => {
+  const store = lasting()
+  const bodies: string[] = []
+  const gates = { first: deferred(), second: deferred() }
+  const definition = (who: 'first' | 'second') =>
+    solo(async (turn) => {
+      bodies.push(who)
+      await gates[who].promise
+      return turn.finish(who)
+    })
+  await using first = await open({ store: deaf(store), invariants: true })
+  const { id } = await first.start(definition('first'))
+  await until(() => bodies.includes('first'))
+  await using second = await open({ store, definitions: [definition('second')], invariants: true })
+  const [peer] = (await store.beat(2)).filter(({ worker }) => worker === 1)
+  expect(await store.fence({ worker: 1, beat: peer?.beat ?? 0 }, Date.now())).toBe(1)
+  await until(() => bodies.includes('second'))
+  gates.first.resolve()
+  await rest(20)
+  const run = await second.run(id)
+  expect(await run.status()).toBe('running')
+  gates.second.resolve()
+  expect(await run.output()).toBe('second')
+})
+
+test('a run is claimed once for each owner that it has had', async () => {
+  const store = lasting()
+  const definition = solo(async (turn) => {
+    await new Promise((_, reject) => turn.signal.addEventListener('abort', () => reject(turn.signal.reason)))
+  })
+  const first = await open({ store, definitions: [definition] })
+  const { id } = await first.start(definition)
+  await rest(5)
+  await first.close()
+  for (let owner = 2; owner <= 4; owner++) {
+    const next = await open({ store, definitions: [definition], invariants: true })
+    await rest(20)
+    await next.close()
+  }
+  await using last = await open({ store })
+  const epochs: number[] = []
+  for await (const event of (await last.run(id)).events({ signal: AbortSignal.timeout(200) }))
+    if (event.type === 'run.claimed') epochs.push(event.epoch)
+  expect(epochs).toEqual([2, 3, 4])
+})
+
+test('a cancel of a run that its owner has let go ends it at once, whoever says it', async () => {
+  const store = lasting()
+  let begun = 0
+  const definition = solo(async (turn) => {
+    begun++
+    await new Promise((_, reject) => turn.signal.addEventListener('abort', () => reject(turn.signal.reason)))
+  })
+  const first = await open({ store, definitions: [definition] })
+  const { id } = await first.start(definition)
+  await rest(5)
+  await first.close()
+  await using other = await open({ store, invariants: true })
+  const run = await other.run(id)
+  await run.cancel()
+  expect(await run.status()).toBe('cancelled')
+  expect(await codeOf(run.output())).toBe('RUN_CANCELLED')
+  expect(begun).toBe(1)
+})
