@@ -11,6 +11,7 @@ import { attemptsOf, isOver, newState, runsChild, shapeOf } from '../kernel/stat
 import type { DoneNode } from '../kernel/undo-state.js'
 import type { Engine } from './engine.js'
 import { CodedFailure } from '../define/failure-of.js'
+import { isOutOfReach, waitFor } from './out-of-reach.js'
 import { startRun } from './start.js'
 
 /** `<run>:<step>` or `<run>:<step>:<item>`, with `@2`, `@3`… when its step is tried again: the same on every execution of an attempt. */
@@ -100,17 +101,15 @@ function isWaitedFor(parent: State, attempt: string): boolean {
 
 /** Does something with the store, again and again while that is out of reach: a run that is waited for goes on meanwhile, or will. */
 async function patiently<T>(engine: Engine, work: () => Promise<T>): Promise<T> {
-  for (let waitMs = retryMs.first; ; waitMs = Math.min(retryMs.most, 2 * waitMs)) {
+  for (let failures = 0; ; failures++) {
     try {
       return await work()
     } catch (error) {
-      if (engine.closed || !(TuttiError.is(error, 'STORE_LOCKED') || TuttiError.is(error, 'STORE_UNAVAILABLE'))) throw error
-      await engine.options.clock.sleep(waitMs)
+      if (engine.closed || !isOutOfReach(error)) throw error
+      await engine.options.clock.sleep(waitFor(failures))
     }
   }
 }
-
-const retryMs = { first: 20, most: 1_000 }
 
 /**
  * Runs a definition as a child of a step and gives its output. It has a journal of its own: whoever executes the step again finds it

@@ -25,6 +25,7 @@ import { Definitions } from './definitions.js'
 import { HeldTurns } from './held-turns.js'
 import { Listeners } from './listeners.js'
 import { Loop, saysMore } from './loop.js'
+import { isOutOfReach } from './out-of-reach.js'
 import type { Outcome, RunEntry } from './run-entry.js'
 import { newEntry } from './run-entry.js'
 import { isHeldBack, sleepsUntil } from './run-view.js'
@@ -70,8 +71,6 @@ const isSteering = ({ type }: Command): boolean => type === 'run.pause' || type 
 function isFollowing({ rows }: Append, found: readonly EventRow[]): boolean {
   return rows.length > 0 && rows.every(({ seq, body }, index) => found[index]?.seq === seq && found[index].body === body)
 }
-
-const isOutOfReach = (error: unknown): boolean => TuttiError.is(error, 'STORE_UNAVAILABLE') || TuttiError.is(error, 'STORE_LOCKED')
 
 /** Whether somebody waits for what comes of it: that must be right as of now. */
 const isAsked = ({ queue }: RunEntry): boolean => queue.some(({ owned }) => !owned)

@@ -10,6 +10,7 @@ import type { State } from '../kernel/state.js'
 import { isOver } from '../kernel/state.js'
 import { agentKind } from './agent-record.js'
 import { encodeEvents, encodeSnapshot } from './codec.js'
+import { waitFor } from './out-of-reach.js'
 import type { Outcome, RunEntry, Submission, Unsure } from './run-entry.js'
 import { dueAt, marksOf, statusOf, waitsOf } from './run-view.js'
 import type { Seam } from './seam.js'
@@ -44,8 +45,6 @@ const commandsMax = 512
 const runsMax = 512
 /** Above so many commands that are not durable yet, new runs wait. */
 const unsettledMax = 4_000
-/** How long the loop waits before it tries a store again that is out of reach. */
-const retryMs = { first: 20, most: 1_000 }
 /** A snapshot is due when the journal has grown by this many events, and by four times the snapshot's size. */
 const snapshotEvents = 2_000
 /** About what a branch, and what a slot that has settled, add to a snapshot. */
@@ -208,7 +207,7 @@ export class Loop {
 
   /** The store is out of reach: who asked is told, what executions have to say is kept, and the loop tries again after a while. */
   #hold(entries: readonly RunEntry[], error: unknown): void {
-    const waitMs = Math.min(retryMs.most, retryMs.first * 2 ** this.#failures++)
+    const waitMs = waitFor(this.#failures++)
     this.#port.onLog({
       level: 'error',
       message: `the store is out of reach, trying again in ${waitMs} ms: ${error instanceof Error ? error.message : String(error)}`,
