@@ -689,7 +689,11 @@ export class Engine {
     if (known !== undefined) {
       // It may have been made, and then there is more to know.
       if (known.state === newState && isBehind(known)) await this.#catchUp(known)
-      return known
+      if (known.state !== newState || this.#closed) return known
+      // Somebody here asks for it to be made, and the store may not have answered yet: it may be there already.
+      do await this.#loop.passes(known)
+      while (known.state === newState && known.queue.length > 0 && known.broken === null && !this.#closed)
+      return this.#entries.get(runId) === known ? known : this.entry(runId)
     }
     const loading = this.#loading.get(runId) ?? this.#load(runId).finally(() => this.#loading.delete(runId))
     this.#loading.set(runId, loading)

@@ -87,3 +87,30 @@ test('a cancel of a run that its owner has let go ends it at once, whoever says 
   expect(await codeOf(run.output())).toBe('RUN_CANCELLED')
   expect(begun).toBe(1)
 })
+
+test('a run that is there is found also while somebody here tries to start one of its id', async () => {
+  const store = lasting()
+  const definition = solo((turn) => turn.ask('?'))
+  const first = await open({ store, definitions: [definition] })
+  await first.start(definition, { id: 'X' })
+  await rest(5)
+  await first.close()
+  const gate = deferred()
+  const slow = new Proxy(store, {
+    get: (inner, key) => {
+      if (key !== 'commit') return inner[key as keyof Store]
+      return async (batch: Parameters<Store['commit']>[0]) => {
+        if (batch.some((item) => 'create' in item && item.create !== undefined)) await gate.promise
+        return inner.commit(batch)
+      }
+    },
+  })
+  await using second = await open({ store: slow })
+  const starting = codeOf(second.start(definition, { id: 'X' }))
+  await rest(5)
+  const looking = second.run('X').then(({ id }) => id)
+  await rest(5)
+  gate.resolve()
+  expect(await looking).toBe('X')
+  expect(await starting).toBe('RUN_EXISTS')
+})
