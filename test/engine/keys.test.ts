@@ -1,3 +1,4 @@
+import { lasting } from '../graph/lasting.js'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { memoryStore } from '../../src/stores/memory.js'
@@ -211,6 +212,34 @@ test('keys of commands that change nothing are remembered too, each, also on a r
   await Promise.all([run.cancel({ key: 'd' }), run.cancel({ key: 'e' })])
   expect(await codeOf(tutti.start(definition, { key: 'e' }))).toBe('KEY_REUSED')
   expect((await run.summary()).endedAt).toEqual(endedAt)
+})
+
+test('a key that another process took meanwhile is no refusal of what was to be written together with it', async () => {
+  const store = lasting()
+  let isLate = true
+  const late = new Proxy(store, {
+    get: (inner, key) => {
+      if (key !== 'record') return inner[key as keyof typeof inner]
+      // The first look comes just before the other process writes.
+      return async (kind: string, name: string) => {
+        const found = await inner.record(kind, name)
+        if (name !== 'a' || !isLate) return found
+        isLate = false
+        return null
+      }
+    },
+  })
+  await using owner = await opened({ store })
+  const run = await owner.start(solo((turn) => turn.ask('?')))
+  await rest()
+  await run.pause({ key: 'a' })
+  await using other = await opened({ store: late })
+  const same = await other.run(run.id)
+  await Promise.all([same.pause({ key: 'a' }), same.pause({ key: 'b' })])
+  expect(isLate).toBe(false)
+  await run.resume()
+  await same.pause({ key: 'b' })
+  expect(await run.status()).toBe('running')
 })
 
 test('a key is a text of a sensible length', async () => {

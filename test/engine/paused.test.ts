@@ -34,8 +34,8 @@ for (const { of, agent, engine } of narrow)
     expect(begun).toEqual([1, 2, 3])
   })
 
-test('a run that is paused before it has room gives its room to others, and does not begin before it is resumed', async () => {
-  await using tutti = await opened({ concurrency: 1 })
+/** A definition whose run `first` is held up, and the runs that have begun. */
+function holding() {
   const held = deferred()
   const begun: string[] = []
   const definition = solo(async (turn) => {
@@ -43,6 +43,12 @@ test('a run that is paused before it has room gives its room to others, and does
     if (turn.runId === 'first') await held.promise
     return turn.finish(turn.runId)
   })
+  return { held, begun, definition }
+}
+
+test('a run that is paused before it has room gives its room to others, and does not begin before it is resumed', async () => {
+  await using tutti = await opened({ concurrency: 1 })
+  const { held, begun, definition } = holding()
   await tutti.start(definition, { id: 'first' })
   const second = await tutti.start(definition, { id: 'second' })
   const third = await tutti.start(definition, { id: 'third' })
@@ -100,13 +106,7 @@ test('a turn that another engine has paused before it begins does not begin, how
   const store = memoryStore()
   await using owner = await opened({ store, concurrency: 1 })
   await using other = await opened({ store })
-  const held = deferred()
-  const begun: string[] = []
-  const definition = solo(async (turn) => {
-    begun.push(turn.runId)
-    if (turn.runId === 'first') await held.promise
-    return turn.finish(turn.runId)
-  })
+  const { held, begun, definition } = holding()
   await owner.start(definition, { id: 'first' })
   const second = await owner.start(definition, { id: 'second' })
   await rest()

@@ -73,6 +73,25 @@ describe('a step that runs', () => {
     ])
   })
 
+  test('a child that fails every time it is tried is named without the number of the attempt', async () => {
+    await using tutti = await open({ store: 'memory:', invariants: true })
+    const bad = graph('bad')
+      .step('never', {
+        run: () => {
+          throw new Error('no')
+        },
+      })
+      .output()
+    const definition = graph('again')
+      .step('child', { retry: { attempts: 2 }, run: bad })
+      .output()
+    const result = await (await tutti.start(definition, { id: 'P' })).result()
+    const { runs } = await tutti.runs({ definition: 'bad' })
+    expect(runs.map(({ id }) => id).toSorted()).toEqual(['P:child', 'P:child@2'])
+    expect(JSON.stringify(result)).toContain('the child run P:child failed')
+    expect(JSON.stringify({ ...result.report, measured: null })).not.toContain('P:child@2')
+  })
+
   test('a child whose agent fails on purpose is tried again as a whole, as its step says', async () => {
     await using tutti = await open({ store: 'memory:', invariants: true })
     let tries = 0
