@@ -26,7 +26,8 @@ function play(what, env, ...args) {
   if (status !== 0) process.exit(status ?? 1)
 }
 
-play('stores, processes and wide graphs', { TUTTI_SOAK: 'on' }, 'test/stores', 'test/durable', 'test/agents', 'test/graph/wide.test.ts')
+const attacked = ['test/stores', 'test/durable', 'test/agents', 'test/engine/codec.test.ts', 'test/graph/wide.test.ts']
+play('stores, processes, large values and wide graphs', { TUTTI_SOAK: 'on' }, ...attacked)
 for (let round = 0; round === 0 || Date.now() < until; round++) {
   const seed = day * 100 + round
   play('the kernel against the reference', { TUTTI_DIFFERENTIAL: '2000,12', TUTTI_SEED: seed }, 'test/reference/differential.test.ts')

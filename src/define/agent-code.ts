@@ -4,7 +4,7 @@ import type { Problem } from '../kernel/problem.js'
 import type { AgentShape } from '../kernel/shape.js'
 import type { ActFn, AgentSpec, Handlers, Options } from './agent.js'
 import {
-  aFlag,
+  aBoolean,
   aFunction,
   aList,
   aRecord,
@@ -147,7 +147,7 @@ function toolProblems(tools: unknown, where: string): Problem[] {
   })
 }
 
-const guardrailKinds: Readonly<Record<string, Kind>> = { name: aText, before: aFunction, after: aFunction, parallel: aFlag }
+const guardrailKinds: Readonly<Record<string, Kind>> = { name: aText, before: aFunction, after: aFunction, parallel: aBoolean }
 
 function guardrailProblems(guardrails: unknown, where: string): Problem[] {
   if (!Array.isArray(guardrails)) return []

@@ -22,7 +22,6 @@ export const aBoolean: Kind = { is: (value) => typeof value === 'boolean', words
 export const aText: Kind = { is: isText, words: 'a string that is not empty' }
 export const aString: Kind = { is: (value) => typeof value === 'string', words: 'a string' }
 export const aList: Kind = { is: Array.isArray, words: 'a list' }
-export const aFlag: Kind = { is: (value) => typeof value === 'boolean', words: 'true or false' }
 export const anything: Kind = { is: () => true, words: 'anything' }
 export const aNumber: Kind = { is: isNumber, words: 'a number' }
 export const texts: Kind = listOf(aText, 'strings')

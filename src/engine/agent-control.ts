@@ -1,9 +1,10 @@
+import { aNumber } from '../define/option-check.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { AgentCall } from '../kernel/lifecycle.js'
 import { type AgentBody, agentKind, changedBy, decodeAgent, recordOf } from './agent-record.js'
 import { notFound } from './agents.js'
 import type { Engine } from './engine.js'
-import { checkName, keyPut, rememberedUnder } from './keyed.js'
+import { checkCommand, keyPut, rememberedUnder } from './keyed.js'
 import type { AgentCommand, AgentControl, AgentRecord } from './tutti.js'
 
 /** The calls of people. */
@@ -25,7 +26,10 @@ export function agentControl(engine: Engine): AgentControl {
       throw error
     }
   }
-  const call = (of: Call) => (name: string, o?: AgentCommand) => counted(() => command(engine, of, name, o ?? {}))
+  const call =
+    (of: Call) =>
+    (name: string, o: AgentCommand = {}) =>
+      counted(() => command(engine, of, name, o))
   return Object.freeze({
     list: () =>
       counted(async () => {
@@ -47,7 +51,7 @@ const isName = (name: unknown): name is string => typeof name === 'string' && /^
 
 async function command(engine: Engine, call: Call, name: string, o: AgentCommand): Promise<AgentRecord> {
   if (!isName(name)) throw notFound(name)
-  if (o.by !== undefined) checkName('`by`', o.by)
+  checkCommand(`agents.${call}()`, o, { ifRevision: aNumber })
   const request = JSON.stringify([`agent.${call}`, name, o.ifRevision ?? null])
   let first: AgentRecord | null = null
   const body = await engine.agents.update(name, async (now) => {

@@ -27,9 +27,8 @@ export function encodeEvents(events: readonly Event[]): { readonly rows: readonl
   let blobs: Map<string, string> | null = null
   for (let from = 0; from < events.length; from += perRow) {
     const part = events.length <= perRow ? events : events.slice(from, from + perRow)
-    const text = JSON.stringify(part)
-    let body = text
-    if (!isPlain(text)) {
+    let body = jsonOf(part)
+    if (body === null || !isPlain(body)) {
       blobs ??= new Map()
       body = `[${itemsOf(part, partsOf, blobs)}]`
     }
@@ -39,6 +38,16 @@ export function encodeEvents(events: readonly Event[]): { readonly rows: readonl
 }
 
 const none: readonly Blob[] = Object.freeze([])
+
+/** A value as JSON; null if that would be longer than a string can be: dozens of the largest values together are. */
+function jsonOf(value: unknown): string | null {
+  try {
+    return JSON.stringify(value)
+  } catch (error) {
+    if (error instanceof RangeError) return null
+    throw error
+  }
+}
 
 /** Whether a text is small enough to stand where it is, and has nothing in it that could be taken for a reference. */
 const isPlain = (text: string): boolean => text.length < blobMin && !hasRefs(text)
@@ -85,8 +94,8 @@ function itemsOf<T>(items: readonly T[], partOf: (item: T, blobs: Map<string, st
   const texts: string[] = []
   for (let from = 0; from < items.length; from += together) {
     const some = items.slice(from, from + together)
-    const text = JSON.stringify(some)
-    if (isPlain(text)) texts.push(text.slice(1, -1))
+    const text = jsonOf(some)
+    if (text !== null && isPlain(text)) texts.push(text.slice(1, -1))
     else for (const item of some) texts.push(partOf(item, blobs))
   }
   return texts.join(',')
@@ -192,9 +201,10 @@ function unwrapped(value: object): Record<string, unknown> {
   return typeof inner === 'object' && inner !== null ? (inner as Record<string, unknown>) : (value as Record<string, unknown>)
 }
 
-/** A state as a snapshot. It is written whole: what is large in it is in the journal's rows of the same store anyway. */
-export function encodeSnapshot(state: State): Snapshot {
-  return { seq: state.seq, version: snapshotVersion, body: JSON.stringify(saveState(state)) }
+/** A state as a snapshot, or null if there is too much in it. It is written whole: what is large in it is in the journal's rows of the same store anyway. */
+export function encodeSnapshot(state: State): Snapshot | null {
+  const body = jsonOf(saveState(state))
+  return body === null ? null : { seq: state.seq, version: snapshotVersion, body }
 }
 
 /** The state of a snapshot, or null if it is of another format: then the journal is read from its start. */

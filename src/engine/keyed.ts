@@ -1,9 +1,11 @@
+import { checkOptions } from '../define/call-check.js'
+import { anything, type Kind } from '../define/option-check.js'
 import { TuttiError } from '../define/tutti-error.js'
 import { sameJson } from '../kernel/json.js'
 import type { Engine } from './engine.js'
 import type { Outcome } from './run-entry.js'
 import type { Put } from './store.js'
-import type { AgentRecord } from './tutti.js'
+import type { AgentRecord, Command } from './tutti.js'
 
 /** What an idempotency key remembers: which request it was used for, and on which run, or what it made of which agent. */
 interface Remembered {
@@ -53,6 +55,13 @@ export function checkName(what: string, name: string): void {
 function hasControl(text: string): boolean {
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) < 32) return true
   return false
+}
+
+/** Refuses a command with options that are none. What its key must be is said where the key is looked up. */
+export function checkCommand(call: string, given: Command | undefined, more: Readonly<Record<string, Kind>> = {}): void {
+  if (given === undefined) return
+  checkOptions(call, given, { key: anything, by: anything, ...more })
+  if (given.by !== undefined) checkName('`by`', given.by)
 }
 
 /** What a key was used for, if it was; another request under it is refused. */

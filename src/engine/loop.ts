@@ -378,7 +378,7 @@ export class Loop {
     }
     const snapshot = encodeSnapshot(state)
     entry.grown = { bytes: 0, events: 0 }
-    entry.snapshotBytes = snapshot.body.length
+    entry.snapshotBytes = snapshot?.body.length ?? Number.POSITIVE_INFINITY
     return snapshot
   }
 

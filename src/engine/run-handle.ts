@@ -1,3 +1,4 @@
+import { aBoolean, aString } from '../define/option-check.js'
 import { TuttiError } from '../define/tutti-error.js'
 import { reportOf } from '../inspect/report.js'
 import type { Report } from '../inspect/report-data.js'
@@ -9,7 +10,7 @@ import { isOver } from '../kernel/state.js'
 import { checkAnswer } from './check-answer.js'
 import type { Engine } from './engine.js'
 import { follow } from './follow.js'
-import { checkName, onceUnder } from './keyed.js'
+import { checkCommand, onceUnder } from './keyed.js'
 import { refused } from './refused.js'
 import type { RunEntry } from './run-entry.js'
 import { runHistory } from './run-history.js'
@@ -32,11 +33,7 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
     if (outcome?.refusal !== undefined) throw refused(outcome.refusal)
   }
 
-  const by = (o: Command | undefined): { by?: string } => {
-    if (o?.by === undefined) return {}
-    checkName('`by`', o.by)
-    return { by: o.by }
-  }
+  const by = (o: Command | undefined): { by?: string } => (o?.by === undefined ? {} : { by: o.by })
 
   const report = async (): Promise<Report> => {
     const entry = await engine.entry(id)
@@ -67,13 +64,17 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
       return summaryOf(loaded.row, engine.executes(loaded.row))
     },
     report,
-    pause: async (o) => send({ type: 'run.pause', ...by(o) }, o, null),
-    resume: async (o) => send({ type: 'run.resume', ...by(o) }, o, null),
+    pause: async (o) => {
+      checkCommand('run.pause()', o)
+      await send({ type: 'run.pause', ...by(o) }, o, null)
+    },
+    resume: async (o) => {
+      checkCommand('run.resume()', o)
+      await send({ type: 'run.resume', ...by(o) }, o, null)
+    },
     cancel: async (o) => {
+      checkCommand('run.cancel()', o, { reason: aString, compensate: aBoolean })
       const { reason, compensate } = o ?? {}
-      if (reason !== undefined && typeof reason !== 'string') throw new TuttiError('INVALID_INPUT', 'the reason of a cancel is a text')
-      if (compensate !== undefined && typeof compensate !== 'boolean')
-        throw new TuttiError('INVALID_INPUT', '`compensate` is true or false')
       const given = { ...by(o), ...(reason !== undefined && { reason }), ...(compensate === false && { compensate }) }
       await send({ type: 'run.cancel', ...given }, o, [reason, compensate])
     },
@@ -87,7 +88,7 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
     },
     answer: async (askId, value, o) => {
       if (typeof askId !== 'string') throw new TuttiError('INVALID_INPUT', 'the id of an ask is a text', { hint: 'run.asks() has them' })
-      const from = by(o)
+      checkCommand('run.answer()', o)
       const answer = await checkAnswer(await current(), askId, value)
       if ('problem' in answer)
         throw new TuttiError('ASK_INVALID_ANSWER', answer.problem, { hint: 'the ask is still open: answer it again' })
@@ -100,7 +101,7 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
       // As it was given, not as its schema made it: once answered, the ask is gone, and its schema with it.
       const given = toJson(value)
       const detail = [askId, 'value' in given ? (given.value ?? null) : null]
-      await send({ type: 'ask.answer', askId, value: answer.value ?? null, ...from }, o, detail)
+      await send({ type: 'ask.answer', askId, value: answer.value ?? null, ...by(o) }, o, detail)
     },
   }
   return Object.freeze(run) as Run<never>

@@ -94,14 +94,14 @@ function statusOf({ ended, paused, compensating }: RunFacts): RunStatus {
   }
 }
 
-/** A failure says where it began, never in which attempt: attempts depend on timing. */
+/** A failure says where it began, never in which attempt, nor how often something was tried before: that depends on timing. */
 function withoutAttempts({ code, message, retryable, data, at, cause, others }: Failure): Failure {
   const { branch, agent, step, turn } = at
   return {
     code,
     message,
     retryable,
-    ...(data !== undefined && { data }),
+    ...(data !== undefined && { data: code === 'MODEL_FAILED' ? withoutTries(data) : data }),
     at: {
       ...(branch !== undefined && { branch }),
       ...(agent !== undefined && { agent }),
@@ -111,6 +111,13 @@ function withoutAttempts({ code, message, retryable, data, at, cause, others }: 
     ...(cause !== undefined && { cause: withoutAttempts(cause) }),
     ...(others !== undefined && { others: others.map(withoutAttempts) }),
   }
+}
+
+/** What a failed call of a model says of itself, but for how often it was made and how long it was to wait. */
+function withoutTries(data: unknown): unknown {
+  if (typeof data !== 'object' || data === null) return data
+  const { attempts: _attempts, retryAfterMs: _wait, ...rest } = data as { readonly [key: string]: unknown }
+  return rest
 }
 
 // ── what the journal says ────────────────────────────────────────────────────────────────────────────────

@@ -1,5 +1,7 @@
+import { checkOptions } from '../define/call-check.js'
 import type { Definition, Topology, TopologyInternals } from '../define/definition.js'
 import { internalsOf } from '../define/definition.js'
+import { aFunction, aList, anything, aRecord, type Kind } from '../define/option-check.js'
 import type { Provided } from '../define/resource.js'
 import type { Message } from '../define/turn.js'
 import { TuttiError } from '../define/tutti-error.js'
@@ -31,6 +33,14 @@ export interface GivenTurn {
 
 const runId = 'turn'
 
+const kinds: Readonly<Record<keyof GivenTurn, Kind>> = {
+  request: anything,
+  message: aRecord,
+  state: anything,
+  models: aFunction,
+  resources: aList,
+}
+
 /** Plays one turn of one agent and gives the action it chose, as data. Without `models`, models are simulated. */
 export async function playTurn<N extends string>(
   topology: Topology<never, unknown, N>,
@@ -40,6 +50,7 @@ export async function playTurn<N extends string>(
   const internals = internalsOf(topology)
   if (internals.kind !== 'topology') throw new TypeError('playTurn takes a topology')
   if (internals.agents[agent] === undefined) throw new TypeError(`'${topology.name}' has no agent ${agent}`)
+  checkOptions('playTurn()', given, kinds)
   const command = await spoken(topology, owedTurn(internals, agent, given), given)
   switch (command.type) {
     case 'turn.complete':
@@ -108,6 +119,7 @@ async function spoken(definition: Definition, { journal, state }: Owed, given: G
   const store = memoryStore()
   const worker = await store.join({ nonce: 'turn' })
   const { rows, blobs } = encodeEvents(journal)
+  const snapshot = encodeSnapshot(state)
   const create = { definition: definition.name, version: definition.version, tags: {} }
   await store.commit([
     {
@@ -123,7 +135,7 @@ async function spoken(definition: Definition, { journal, state }: Owed, given: G
       wake: 0,
       marks: [],
       puts: [],
-      snapshot: encodeSnapshot(state),
+      ...(snapshot !== null && { snapshot }),
     },
   ])
   return new Promise((resolve) => {

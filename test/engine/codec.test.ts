@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { decodeEvents, encodeEvents } from '../../src/engine/codec.js'
 import type { EventRow } from '../../src/engine/store.js'
 import type { Event } from '../../src/kernel/event.js'
+import { soaking } from '../stores/child.js'
 
 const large = 'x'.repeat(70_000)
 const small = Array.from({ length: 10_000 }, (_, index) => ({ to: 'W', request: index }))
@@ -53,6 +54,15 @@ test('events are packed, and those of a row that come too early are left out', a
     [513, 88],
   ])
   expect(await decodeEvents(rows, 300, async () => null)).toEqual(events.slice(300))
+})
+
+// It takes ten seconds and a gigabyte: the long version of the tests has it.
+test.runIf(soaking)('values that together are longer than any text can be come back as they were', async () => {
+  const largest = 'x'.repeat(16_000_000)
+  const events = eventsOf(Array.from({ length: 34 }, () => largest))
+  const { blobs, decoded } = await thereAndBack(events)
+  expect(blobs).toHaveLength(1)
+  expect(decoded.map((event) => (event as { readonly output?: unknown }).output === largest)).toEqual(events.map(() => true))
 })
 
 test('a value that is missing is said to be', async () => {

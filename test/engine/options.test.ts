@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { open, resource, TuttiError } from 'tutti'
+import { open, resource, type Run, topology, type Tutti, TuttiError } from 'tutti'
 import { virtualClock } from 'tutti/testing'
 import { expect, test } from 'vitest'
 import { sqliteStore } from '../../src/stores/sqlite.js'
@@ -184,6 +184,42 @@ test.each(eventsRefusals)('no events are read with %j', async (options, message)
         .next(),
     ),
   ).toMatch(message)
+})
+
+type Commanded = (run: Run, tutti: Tutti, options: never) => Promise<unknown>
+
+const commands: Readonly<Record<string, Commanded>> = {
+  'run.pause()': (run, _, o) => run.pause(o),
+  'run.resume()': (run, _, o) => run.resume(o),
+  'run.cancel()': (run, _, o) => run.cancel(o),
+  'run.answer()': (run, _, o) => run.answer('r.ask1', 'yes', o),
+  'agents.pause()': (_, tutti, o) => tutti.agents.pause('A', o),
+  'agents.terminate()': (_, tutti, o) => tutti.agents.terminate('A', o),
+}
+
+const commandRefusals: readonly (readonly [call: string, options: unknown, message: RegExp])[] = [
+  ...Object.keys(commands).flatMap((call) => [
+    [call, null, /takes an object of options, not null/] as const,
+    [call, { idempotencyKey: 'a' }, /there is no option 'idempotencyKey' here/] as const,
+    [call, { by: 5 }, /`by` is a text/] as const,
+  ]),
+  ['run.cancel()', { reason: 5 }, /reason is a string, not 5/],
+  ['run.cancel()', { compensate: 'no' }, /compensate is true or false, not 'no'/],
+  ['run.pause()', { reason: 'rest' }, /there is no option 'reason' here; there are key, by/],
+  ['agents.pause()', { ifRevision: '1' }, /ifRevision is a number, not '1'/],
+]
+
+test.each(commandRefusals)('%s with %j does nothing', async (call, options, message) => {
+  await using tutti = await opened()
+  const asking = topology({ name: 'asking', flows: ['Start -> A -> End', 'A -> User'], agents: { A: async (turn) => turn.ask('sure?') } })
+  const run = await tutti.start(asking)
+  for await (const { type } of run.events()) if (type === 'ask.opened') break
+  expect(await refusal(() => commands[call]?.(run, tutti, options as never) ?? Promise.resolve())).toMatch(message)
+  expect({ status: await run.status(), asks: (await run.asks()).length, agent: (await tutti.agents.get('A')).status }).toEqual({
+    status: 'running',
+    asks: 1,
+    agent: 'running',
+  })
 })
 
 test('every option that start, runs and asks declare is taken', async () => {

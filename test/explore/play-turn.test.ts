@@ -49,3 +49,12 @@ test('a turn that throws tells why', async () => {
     message: expect.stringContaining('greeting'),
   })
 })
+
+test('a turn is not played with what it can not be given', async () => {
+  const refused = (given: unknown): Promise<unknown> => playTurn(desk, 'Clerk', given as never)
+  await expect(refused({ requst: 'Ada' })).rejects.toThrow(
+    /playTurn\(\): requst: there is no option 'requst' here \(did you mean request\?\)/,
+  )
+  await expect(refused({ request: 'Ada', resources: greeting.of('hello') })).rejects.toThrow(/resources is a list, not an object/)
+  await expect(refused(undefined)).rejects.toThrow(/takes an object of options, not undefined/)
+})

@@ -184,6 +184,9 @@ test('an error that passes and does not is given up after three attempts', async
   await using server = await OpenAiServer.start(() => ({ status: 503, retryAfterMs: 1 }))
   await using tutti = await opened()
   const result = await solve(tutti, server, false)
-  expect(result).toMatchObject({ status: 'failed', error: { code: 'MODEL_FAILED', data: { status: 503, attempts: 3 } } })
+  expect(result).toMatchObject({ status: 'failed', error: { code: 'MODEL_FAILED', data: { status: 503, attempts: 3, retryAfterMs: 1 } } })
   expect(server.requests).toHaveLength(3)
+  // How often and how long depends on timing: that is no part of the report.
+  expect(result.report.error).toMatchObject({ code: 'MODEL_FAILED', data: { status: 503 } })
+  expect(JSON.stringify({ ...result.report, measured: null })).not.toMatch(/attempts|retryAfterMs/)
 })
