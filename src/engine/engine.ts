@@ -1,6 +1,5 @@
 import type { Definition, Internals } from '../define/definition.js'
 import { internalsOf } from '../define/definition.js'
-import type { Maybe } from '../define/maybe.js'
 import type { Provided } from '../define/resource.js'
 import { provisionOf } from '../define/resource.js'
 import { TuttiError } from '../define/tutti-error.js'
@@ -13,25 +12,25 @@ import type { State, Timer } from '../kernel/state.js'
 import { attemptsOf, isOver, newState } from '../kernel/state.js'
 import type { ModelSource } from '../models/model-factory.js'
 import type { Prices } from '../models/price.js'
-import { agentKind } from './agent-record.js'
 import { agentsOf } from './agent-turns.js'
 import { Agents } from './agents.js'
 import { Alarms } from './alarms.js'
 import { Bodies } from './bodies.js'
 import { alignChildren, missedBy } from './child-run.js'
-import { decodeEvents, decodeSnapshot } from './codec.js'
+import { decodeSnapshot } from './codec.js'
 import { stepOfChild } from './child-run.js'
 import { Definitions } from './definitions.js'
 import { HeldTurns } from './held-turns.js'
 import { Listeners } from './listeners.js'
+import { eventsIn, isBehind, Lookout, markedIn } from './lookout.js'
 import { Loop, saysMore } from './loop.js'
 import { isOutOfReach } from './out-of-reach.js'
-import type { Outcome, RunEntry } from './run-entry.js'
+import type { Outcome, RunEntry, Unsure } from './run-entry.js'
 import { newEntry } from './run-entry.js'
 import { isHeldBack, sleepsUntil } from './run-view.js'
 import type { Seam } from './seam.js'
 import { laterOf } from './seam.js'
-import type { Append, EventRow, Put, RunRow, Store } from './store.js'
+import type { Put, RunRow, Store } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
 import { Worker } from './worker.js'
 
@@ -59,21 +58,8 @@ const longSleepMs = 5_000
 /** How many runs that only wait stay in memory; the others are let go, and found again when something happens to them. */
 const waitingMax = 256
 
-/** Others may have written to it: nobody here owns it, or somebody said so, and it is not read yet. */
-function isBehind(entry: RunEntry): boolean {
-  return entry.stale || entry.reading !== null || (entry.owner === null && entry.state !== newState)
-}
-
 /** What is said of a run is also said of those that it waits for. */
 const isSteering = ({ type }: Command): boolean => type === 'run.pause' || type === 'run.resume' || type === 'run.cancel'
-
-/** Whether an append is what follows in the journal; one without events leaves no trace there. */
-function isFollowing({ rows }: Append, found: readonly EventRow[]): boolean {
-  return rows.length > 0 && rows.every(({ seq, body }, index) => found[index]?.seq === seq && found[index].body === body)
-}
-
-/** Whether somebody waits for what comes of it: that must be right as of now. */
-const isAsked = ({ queue }: RunEntry): boolean => queue.some(({ owned }) => !owned)
 
 /**
  * Drives the kernel over a store: what is decided is committed by the loop, and then performed here, by the run's owner alone.
@@ -89,6 +75,7 @@ export class Engine {
   readonly refusals: Map<string, number> = new Map()
   readonly #alarms: Alarms
   readonly #loop: Loop
+  readonly #lookout: Lookout
   readonly #worker: Worker
   readonly #bodies: Bodies
   readonly #heldTurns: HeldTurns
@@ -99,13 +86,6 @@ export class Engine {
   #announcing: Promise<void> | null = null
   readonly #unsubscribe: () => void
   readonly #opening: Promise<void>
-  #looking: Promise<void> | null = null
-  /** There is something to look at that no look has seen. */
-  #lookAgain = false
-  #asked = false
-  readonly #askAgain = (): void => {
-    this.#asked = false
-  }
   #closed = false
 
   constructor(options: EngineOptions) {
@@ -120,7 +100,7 @@ export class Engine {
       invariants,
       onLog,
       later: laterOf(options.seam),
-      refresh: (entries) => this.#refresh(entries),
+      refresh: (entries) => this.#lookout.refresh(entries),
       advance: (entry, events, state) => this.#advance(entry, events, state),
       concluding: (conclude) => this.#bodies.hold(conclude),
       lost: (entry) => this.#lost(entry),
@@ -132,7 +112,25 @@ export class Engine {
         this.#tellWaiting(entry)
       },
     })
-    this.agents = new Agents({ store, worker, clock, onLog, changed: (name) => this.#onAgent(name), unsure: () => this.#look() })
+    this.#lookout = new Lookout({
+      store,
+      worker,
+      onLog,
+      asksAlways: options.seam !== undefined,
+      isClosed: () => this.#closed,
+      entries: this.#entries,
+      moved: () => {
+        this.#worker.noticed()
+        this.listeners.wakeAll()
+      },
+      refreshAgents: () => this.agents.refresh(),
+      wake: (entry) => this.#loop.wake(entry),
+      passes: (entry) => this.#loop.passes(entry),
+      advance: (entry, events, state) => this.#advance(entry, events, state),
+      lost: (entry) => this.#lost(entry),
+      foundOut: (entry, unsure, isThere) => this.#foundOut(entry, unsure, isThere),
+    })
+    this.agents = new Agents({ store, worker, clock, onLog, changed: (name) => this.#onAgent(name), unsure: () => this.#lookout.look() })
     this.#bodies = new Bodies({
       engine: this,
       alarms: this.#alarms,
@@ -140,7 +138,7 @@ export class Engine {
       mayBegin: (entry, attempt) => this.#heldTurns.mayBegin(entry, attempt),
       again: (entry, attempt) => this.#heldTurns.again(entry, attempt),
       say: (entry, command, settled) => this.#say(entry, command, settled),
-      stillOwns: (entry) => this.#stillOwns(entry),
+      stillOwns: (entry) => this.#lookout.stillOwns(entry),
       ended: (entry) => {
         if (isOver(entry.state)) this.#forget(entry)
         else if (!this.#closed) this.#keepOrLetGo(entry)
@@ -171,7 +169,7 @@ export class Engine {
       at: (due, ring) => this.#alarms.at(due, ring),
       watched: () => this.agents.watched(),
     })
-    this.#unsubscribe = store.onMoved(() => this.#onMoved())
+    this.#unsubscribe = store.onMoved(() => this.#lookout.onMoved())
     this.#opening = this.#open()
     this.#opening.catch(() => {})
   }
@@ -421,7 +419,7 @@ export class Engine {
   /** Takes over what the store has given this worker without its knowing. What is being made here is no such thing. */
   async #reclaim(): Promise<void> {
     const { store, worker } = this.options
-    for (const [id, epoch] of await this.#lookAtOurs()) {
+    for (const [id, epoch] of await this.#lookout.lookAtOurs()) {
       const entry = this.#entries.get(id)
       const isKnown = entry?.owner?.epoch === epoch && !entry.claiming
       if (isKnown || entry?.state === newState) continue
@@ -434,11 +432,11 @@ export class Engine {
     const entry = await this.entry(row.id)
     if (entry === null) return
     // Somebody here is trying to start it, and has not heard yet that it is there.
-    if (entry.state.run === null) await this.#readNext(entry)
+    if (entry.state.run === null) await this.#lookout.readNext(entry)
     const definition = await this.definitionOf(entry.state, row.version)
     if (definition === null) return
     if (entry.owner !== null) this.#lost(entry)
-    const marked = await this.#markedIn(row)
+    const marked = await markedIn(this.options.store, row)
     entry.definition = definition
     entry.marked = marked
     entry.owner = { worker: this.options.worker, epoch: row.epoch }
@@ -461,12 +459,6 @@ export class Engine {
     await this.#align(entry)
   }
 
-  /** The agents that a run waits for, as the store knows it. */
-  async #markedIn({ id, waits }: RunRow): Promise<RunEntry['marked']> {
-    const marks = waits.includes('agent') ? await this.options.store.marks({ kind: agentKind, run: id }) : []
-    return new Map(marks.map(({ key, body }) => [key, JSON.parse(body ?? 'null') as number | null]))
-  }
-
   /** Another worker owns the run: nothing of it is performed or recorded here any more. */
   #lost(entry: RunEntry): void {
     entry.owner = null
@@ -479,155 +471,12 @@ export class Engine {
     this.#bodies.fence(entry)
   }
 
-  /** Whether this process may still start an effect of a run: asked before each turn and step, and cheap while nobody else writes. */
-  #stillOwns(entry: RunEntry): Maybe<boolean> {
-    if (this.#closed) return false
-    this.#askMoved()
-    if (this.#looking === null && entry.owner === null) return false
-    return this.#looking === null && !isBehind(entry) ? true : this.#ownsStill(entry)
-  }
-
-  /** What others have done is known before an effect starts: it may be what was not to start any more. */
-  async #ownsStill(entry: RunEntry): Promise<boolean> {
-    await this.#catchUp(entry)
-    return entry.owner !== null
-  }
-
-  /** Asked once for all that goes on at the same time: in between, nothing happens that could change the answer. */
-  #askMoved(): void {
-    if (this.#asked) return
-    if (this.options.seam === undefined) {
-      this.#asked = true
-      queueMicrotask(this.#askAgain)
-    }
-    this.#onMoved()
-  }
-
-  /** Somebody else has committed: which runs are still ours, and in which has something happened? */
-  #look(): void {
-    if (this.#closed) return
-    // What was committed after the look under way had read is not in it.
-    this.#lookAgain = true
-    this.#looking ??= this.#lookNow()
-      .catch((error: unknown) => {
-        this.#lookAgain = true
-        this.options.onLog({ level: 'warn', message: `the store could not be looked at: ${String(error)}` })
-      })
-      .finally(() => {
-        this.#looking = null
-      })
-  }
-
-  async #lookNow(): Promise<void> {
-    while (this.#lookAgain) {
-      this.#lookAgain = false
-      await this.#lookAtOurs()
-      await this.agents.refresh()
-    }
-  }
-
-  async #lookAtOurs(): Promise<ReadonlyMap<string, number>> {
-    // What becomes ours while the store is asked may not be in its answer.
-    const held = [...this.#entries.values()].flatMap((entry) => (entry.owner === null ? [] : [{ entry, owner: entry.owner }]))
-    const { owned, rung } = await this.options.store.mine(this.options.worker)
-    for (const { entry, owner } of held) if (entry.owner === owner && owned.get(entry.id) !== owner.epoch) this.#lost(entry)
-    for (const id of rung) {
-      const entry = this.#entries.get(id)
-      if (entry === undefined) continue
-      entry.stale = true
-      this.#loop.wake(entry)
-    }
-    return owned
-  }
-
-  /** The store says it once: whoever asks tells all that wait for it. */
-  #onMoved(): void {
-    if (this.#closed) return
-    const owed = this.#lookAgain && this.#looking === null
-    if (!this.options.store.moved(this.options.worker) && !owed) return
-    this.#look()
-    this.#worker.noticed()
-    this.listeners.wakeAll()
-  }
-
-  /**
-   * Before anything is decided, what others did is read. If only the owner speaks nobody is asked: others can but pause, cancel or
-   * answer, so that what is refused stays refused, and what is not is refused by the store.
-   */
-  #refresh(entries: readonly RunEntry[]): Promise<void> | null {
-    if (entries.some(isAsked)) this.#askMoved()
-    return this.#looking === null && !entries.some(isBehind) ? null : this.#readAll(entries)
-  }
-
-  async #readAll(entries: readonly RunEntry[]): Promise<void> {
-    if (this.#looking !== null) await this.#looking
-    for (const entry of entries) if (isBehind(entry)) await this.#readNext(entry)
-  }
-
-  /** Reads what others have done to a run. If it is ours the loop does, because what it is committing must not be read as if others had done it. */
-  async #catchUp(entry: RunEntry): Promise<void> {
-    if (this.#looking !== null) await this.#looking
-    for (;;) {
-      if (entry.reading !== null) await entry.reading
-      else if (entry.owner === null) return isBehind(entry) ? this.#read(entry) : undefined
-      else if (entry.stale && entry.broken === null && !this.#closed) await this.#loop.passes(entry)
-      else return
-    }
-  }
-
-  async #readNext(entry: RunEntry): Promise<void> {
-    while (entry.reading !== null) await entry.reading
-    await this.#read(entry)
-  }
-
-  /** Nobody reads it now; whoever wants to waits for this one. */
-  #read(entry: RunEntry): Promise<void> {
-    const reading = this.#readOn(entry)
-    const over = (): void => {
-      entry.reading = null
-    }
-    entry.reading = reading.then(over, over)
-    return reading
-  }
-
-  async #readOn(entry: RunEntry): Promise<void> {
-    const { unsure } = entry
-    entry.stale = false
-    try {
-      const loaded = await this.options.store.load(entry.id, { after: entry.state.seq })
-      const read = loaded === null ? [] : await this.#decoded(loaded.rows, entry.state.seq)
-      const marked = loaded === null || unsure === null ? entry.marked : await this.#markedIn(loaded.row)
-      const isThere = loaded !== null && unsure !== null && isFollowing(unsure.item, loaded.rows)
-      if (isThere) this.#own(entry, unsure.item, loaded.row)
-      if (entry.owner !== null) entry.marked = marked
-      // Somebody else may have read them meanwhile.
-      const events = read.filter(({ seq }) => seq > entry.state.seq)
-      if (events.length > 0) this.#advance(entry, events, events.reduce(evolve, entry.state))
-      if (unsure !== null) this.#foundOut(entry, unsure.item, isThere)
-    } catch (error) {
-      entry.stale = true
-      throw error
-    }
-  }
-
-  /** A run that is found to have been made here is ours, unless it was taken from us since. */
-  #own(entry: RunEntry, { create }: Append, { worker, epoch }: RunRow): void {
-    if (create !== undefined && worker === this.options.worker) entry.owner ??= { worker, epoch }
-  }
-
-  /** What came of an append of ours is known now, and the state is what it led to. */
-  #foundOut(entry: RunEntry, item: Append, isThere: boolean): void {
-    const { unsure } = entry
-    if (unsure?.item !== item) return
-    entry.unsure = null
+  /** What came of an append that nobody was sure of is known now. */
+  #foundOut(entry: RunEntry, unsure: Unsure, isThere: boolean): void {
     this.#loop.resolve(entry, unsure, isThere)
     this.#dropUnmade(entry)
     // Whoever asked for it may have been told that the store is out of reach, and not look at it again.
     if (isThere && entry.owner === null && !isOver(entry.state)) this.#worker.claim()
-  }
-
-  #decoded(rows: Parameters<typeof decodeEvents>[0], after: number): Promise<Event[]> {
-    return decodeEvents(rows, after, (hash) => this.options.store.blob(hash))
   }
 
   /** Runs that only wait are let go from memory when there are many: a timer, a person or a resume brings them back. */
@@ -688,7 +537,7 @@ export class Engine {
     const known = this.#entries.get(runId)
     if (known !== undefined) {
       // It may have been made, and then there is more to know.
-      if (known.state === newState && isBehind(known)) await this.#catchUp(known)
+      if (known.state === newState && isBehind(known)) await this.#lookout.catchUp(known)
       if (known.state !== newState || this.#closed) return known
       // Somebody here asks for it to be made, and the store may not have answered yet: it may be there already.
       do await this.#loop.passes(known)
@@ -707,7 +556,7 @@ export class Engine {
     const snapshot = decodeSnapshot(loaded.snapshot)
     const whole = snapshot !== null || loaded.snapshot === null ? loaded : ((await this.options.store.load(runId)) ?? loaded)
     const state = snapshot ?? newState
-    entry.state = (await this.#decoded(whole.rows, state.seq)).reduce(evolve, state)
+    entry.state = (await eventsIn(this.options.store, whole.rows, state.seq)).reduce(evolve, state)
     // Nothing of a run that is over is decided any more.
     if (!isOver(entry.state)) entry.definition = await this.definitionOf(entry.state, loaded.row.version)
     const known = this.#entries.get(runId)
@@ -735,8 +584,7 @@ export class Engine {
   async current(runId: string): Promise<RunEntry | null> {
     const entry = await this.entry(runId)
     if (entry === null || isOver(entry.state) || (entry.queue.length > 0 && !entry.stale)) return entry
-    this.#askMoved()
-    if (this.#looking !== null || isBehind(entry)) await this.#catchUp(entry)
+    await this.#lookout.seeNow(entry)
     return entry
   }
 
@@ -747,7 +595,7 @@ export class Engine {
 
   async journal(runId: string): Promise<Event[]> {
     const loaded = await this.options.store.load(runId)
-    return loaded === null ? [] : this.#decoded(loaded.rows, 0)
+    return loaded === null ? [] : eventsIn(this.options.store, loaded.rows, 0)
   }
 
   /** What follows a place in the journal, at most so many rows; `isLast`: nothing will ever follow that. Null: there is no such run. */
@@ -758,7 +606,7 @@ export class Engine {
   ): Promise<{ readonly events: readonly Event[]; readonly isLast: boolean } | null> {
     const loaded = await this.options.store.load(runId, { after, limit })
     if (loaded === null) return null
-    const events = await this.#decoded(loaded.rows, after)
+    const events = await eventsIn(this.options.store, loaded.rows, after)
     const { endedAt, head } = loaded.row
     return { events, isLast: endedAt !== null && (events.at(-1)?.seq ?? after) >= head }
   }

@@ -91,7 +91,7 @@ guard(
 guard(
   'the second reading of the head',
   {
-    file: 'engine/engine.js',
+    file: 'engine/lookout.js',
     find: 'return entry.stale || entry.reading !== null || (entry.owner === null && entry.state !== newState);',
     put: 'return entry.stale;',
   },

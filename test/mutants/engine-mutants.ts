@@ -32,7 +32,7 @@ export const engineMutants: readonly EngineMutant[] = [
     name: 'a refusal that is answered from a stale state',
     cuts: [
       {
-        file: 'engine/engine.js',
+        file: 'engine/lookout.js',
         find: 'return entry.stale || entry.reading !== null || (entry.owner === null && entry.state !== newState);',
         put: 'return entry.stale;',
       },
@@ -63,9 +63,7 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'a wake-up that is lost',
-    cuts: [
-      { file: 'engine/engine.js', find: '        this.#look();\n        this.#worker.noticed();', put: '        this.#worker.noticed();' },
-    ],
+    cuts: [{ file: 'engine/lookout.js', find: '        this.look();\n        this.#port.moved();', put: '        this.#port.moved();' }],
     suite: ['test/durable/steering.test.ts', 'test/durable/resumes.test.ts', 'test/durable/owners.test.ts'],
   },
   {

@@ -1,0 +1,232 @@
+import type { Maybe } from '../define/maybe.js'
+import type { Event } from '../kernel/event.js'
+import { evolve } from '../kernel/evolve.js'
+import type { State } from '../kernel/state.js'
+import { newState } from '../kernel/state.js'
+import { agentKind } from './agent-record.js'
+import { decodeEvents } from './codec.js'
+import type { RunEntry, Unsure } from './run-entry.js'
+import type { Append, EventRow, RunRow, Store } from './store.js'
+import type { LogEntry } from './tutti.js'
+
+export interface LookoutPort {
+  readonly store: Store
+  readonly worker: number
+  readonly onLog: (entry: LogEntry) => void
+  /** Every question is put to the store: a harness decides what happens in between. */
+  readonly asksAlways: boolean
+  isClosed(): boolean
+  /** The runs that this process knows. */
+  readonly entries: ReadonlyMap<string, RunEntry>
+  /** Somebody else has committed. */
+  moved(): void
+  /** What there is to know of agents is read again. */
+  refreshAgents(): Promise<void>
+  /** The loop looks at a run; `passes` resolves when it has. */
+  wake(entry: RunEntry): void
+  passes(entry: RunEntry): Promise<void>
+  /** Something of a run is durable that this process did not know. */
+  advance(entry: RunEntry, events: readonly Event[], state: State): void
+  /** Somebody else owns the run now. */
+  lost(entry: RunEntry): void
+  /** What came of an append that nobody was sure of is known now, and the state is what it led to. */
+  foundOut(entry: RunEntry, unsure: Unsure, isThere: boolean): void
+}
+
+/** Others may have written to it: nobody here owns it, or somebody said so, and it is not read yet. */
+export function isBehind(entry: RunEntry): boolean {
+  return entry.stale || entry.reading !== null || (entry.owner === null && entry.state !== newState)
+}
+
+/** Whether somebody waits for what comes of it: that must be right as of now. */
+const isAsked = ({ queue }: RunEntry): boolean => queue.some(({ owned }) => !owned)
+
+/** Whether an append is what follows in the journal; one without events leaves no trace there. */
+function isFollowing({ rows }: Append, found: readonly EventRow[]): boolean {
+  return rows.length > 0 && rows.every(({ seq, body }, index) => found[index]?.seq === seq && found[index].body === body)
+}
+
+/** The events of rows of a store. */
+export function eventsIn(store: Store, rows: readonly EventRow[], after: number): Promise<Event[]> {
+  return decodeEvents(rows, after, (hash) => store.blob(hash))
+}
+
+/** The agents that a run waits for, as the store knows it. */
+export async function markedIn(store: Store, { id, waits }: RunRow): Promise<RunEntry['marked']> {
+  const marks = waits.includes('agent') ? await store.marks({ kind: agentKind, run: id }) : []
+  return new Map(marks.map(({ key, body }) => [key, JSON.parse(body ?? 'null') as number | null]))
+}
+
+/**
+ * Knows what others have written to the store, as far as this process must: before an effect starts, before something is decided that
+ * somebody waits for, and before anybody is shown how a run stands.
+ *
+ * 1. A run is read by one at a time, and not while the loop commits to it.
+ * 2. What was committed while a look was under way is looked at again.
+ */
+export class Lookout {
+  readonly #port: LookoutPort
+  #looking: Promise<void> | null = null
+  /** There is something to look at that no look has seen. */
+  #lookAgain = false
+  #asked = false
+  readonly #askAgain = (): void => {
+    this.#asked = false
+  }
+
+  constructor(port: LookoutPort) {
+    this.#port = port
+  }
+
+  /** Whether this process may still start an effect of a run: asked before each turn and step, and cheap while nobody else writes. */
+  stillOwns(entry: RunEntry): Maybe<boolean> {
+    if (this.#port.isClosed()) return false
+    this.#askMoved()
+    if (this.#looking === null && entry.owner === null) return false
+    return this.#looking === null && !isBehind(entry) ? true : this.#ownsStill(entry)
+  }
+
+  /** What others have done is known before an effect starts: it may be what was not to start any more. */
+  async #ownsStill(entry: RunEntry): Promise<boolean> {
+    await this.catchUp(entry)
+    return entry.owner !== null
+  }
+
+  /** Asked once for all that goes on at the same time: in between, nothing happens that could change the answer. */
+  #askMoved(): void {
+    if (this.#asked) return
+    if (!this.#port.asksAlways) {
+      this.#asked = true
+      queueMicrotask(this.#askAgain)
+    }
+    this.onMoved()
+  }
+
+  /** The store says it once: whoever asks tells all that wait for it. */
+  onMoved(): void {
+    if (this.#port.isClosed()) return
+    const owed = this.#lookAgain && this.#looking === null
+    if (!this.#port.store.moved(this.#port.worker) && !owed) return
+    this.look()
+    this.#port.moved()
+  }
+
+  /** Somebody else has committed: which runs are still ours, and in which has something happened? */
+  look(): void {
+    if (this.#port.isClosed()) return
+    // What was committed after the look under way had read is not in it.
+    this.#lookAgain = true
+    this.#looking ??= this.#lookNow()
+      .catch((error: unknown) => {
+        this.#lookAgain = true
+        this.#port.onLog({ level: 'warn', message: `the store could not be looked at: ${String(error)}` })
+      })
+      .finally(() => {
+        this.#looking = null
+      })
+  }
+
+  async #lookNow(): Promise<void> {
+    while (this.#lookAgain) {
+      this.#lookAgain = false
+      await this.lookAtOurs()
+      await this.#port.refreshAgents()
+    }
+  }
+
+  /** The runs that the store has given this worker, each with its epoch. What is not among them any more is lost. */
+  async lookAtOurs(): Promise<ReadonlyMap<string, number>> {
+    const { store, worker, entries } = this.#port
+    // What becomes ours while the store is asked may not be in its answer.
+    const held = [...entries.values()].flatMap((entry) => (entry.owner === null ? [] : [{ entry, owner: entry.owner }]))
+    const { owned, rung } = await store.mine(worker)
+    for (const { entry, owner } of held) if (entry.owner === owner && owned.get(entry.id) !== owner.epoch) this.#port.lost(entry)
+    for (const id of rung) {
+      const entry = entries.get(id)
+      if (entry === undefined) continue
+      entry.stale = true
+      this.#port.wake(entry)
+    }
+    return owned
+  }
+
+  /**
+   * Before anything is decided, what others did is read. If only the owner speaks nobody is asked: others can but pause, cancel or
+   * answer, so that what is refused stays refused, and what is not is refused by the store. Null: there is nothing to wait for.
+   */
+  refresh(entries: readonly RunEntry[]): Promise<void> | null {
+    if (entries.some(isAsked)) this.#askMoved()
+    return this.#looking === null && !entries.some(isBehind) ? null : this.#readAll(entries)
+  }
+
+  async #readAll(entries: readonly RunEntry[]): Promise<void> {
+    if (this.#looking !== null) await this.#looking
+    for (const entry of entries) if (isBehind(entry)) await this.readNext(entry)
+  }
+
+  /** Before anybody is shown how a run stands, what others did to it is read. */
+  async seeNow(entry: RunEntry): Promise<void> {
+    this.#askMoved()
+    if (this.#looking !== null || isBehind(entry)) await this.catchUp(entry)
+  }
+
+  /** Reads what others have done to a run. If it is ours the loop does, because what it is committing must not be read as if others had done it. */
+  async catchUp(entry: RunEntry): Promise<void> {
+    if (this.#looking !== null) await this.#looking
+    for (;;) {
+      if (entry.reading !== null) await entry.reading
+      else if (entry.owner === null) return isBehind(entry) ? this.#read(entry) : undefined
+      else if (entry.stale && entry.broken === null && !this.#port.isClosed()) await this.#port.passes(entry)
+      else return
+    }
+  }
+
+  async readNext(entry: RunEntry): Promise<void> {
+    while (entry.reading !== null) await entry.reading
+    await this.#read(entry)
+  }
+
+  /** Nobody reads it now; whoever wants to waits for this one. */
+  #read(entry: RunEntry): Promise<void> {
+    const reading = this.#readOn(entry)
+    const over = (): void => {
+      entry.reading = null
+    }
+    entry.reading = reading.then(over, over)
+    return reading
+  }
+
+  async #readOn(entry: RunEntry): Promise<void> {
+    const { store } = this.#port
+    const { unsure } = entry
+    entry.stale = false
+    try {
+      const loaded = await store.load(entry.id, { after: entry.state.seq })
+      const read = loaded === null ? [] : await eventsIn(store, loaded.rows, entry.state.seq)
+      const marked = loaded === null || unsure === null ? entry.marked : await markedIn(store, loaded.row)
+      const isThere = loaded !== null && unsure !== null && isFollowing(unsure.item, loaded.rows)
+      if (isThere) this.#own(entry, unsure.item, loaded.row)
+      if (entry.owner !== null) entry.marked = marked
+      // Somebody else may have read them meanwhile.
+      const events = read.filter(({ seq }) => seq > entry.state.seq)
+      if (events.length > 0) this.#port.advance(entry, events, events.reduce(evolve, entry.state))
+      if (unsure !== null) this.#foundOut(entry, unsure.item, isThere)
+    } catch (error) {
+      entry.stale = true
+      throw error
+    }
+  }
+
+  /** A run that is found to have been made here is ours, unless it was taken from us since. */
+  #own(entry: RunEntry, { create }: Append, { worker, epoch }: RunRow): void {
+    if (create !== undefined && worker === this.#port.worker) entry.owner ??= { worker, epoch }
+  }
+
+  /** Whoever waits for it may be others by now than when the reading began. */
+  #foundOut(entry: RunEntry, item: Append, isThere: boolean): void {
+    const { unsure } = entry
+    if (unsure?.item !== item) return
+    entry.unsure = null
+    this.#port.foundOut(entry, unsure, isThere)
+  }
+}
