@@ -102,6 +102,13 @@ interface Task {
   readonly options: ActivityOptions
 }
 
+/** So often a record whose turn has come is looked for in macrotasks that follow each other, and then every few milliseconds. */
+const looksAtOnce = 3
+const lookMs = 10
+/** For how long, at least and at most. */
+const patienceMs = 1_000
+const patienceMaxMs = 60_000
+
 const once = Object.freeze({ attempts: 1, backoffMs: 0, factor: 2, maxBackoffMs: 30_000 })
 
 // Which execution's step this code runs inside of: what happens there does not happen again once the step is recorded.
@@ -226,7 +233,7 @@ export class Activities {
 
   /** The body has ended: what it started and did not wait for is aborted and awaited. Throws if it left records unasked for. */
   end(): Maybe<void> {
-    const unasked = this.#delivered < this.#replayed && this.#aborted === null ? this.#unasked('the turn ended') : null
+    const unasked = this.#aborted === null ? this.#leftUnasked() : null
     // Whoever keeps the turn beyond its end can start nothing more with it.
     this.abort(new Error('the turn has ended'))
     const quiet = this.#running === 0 ? undefined : new Promise<void>((resolve) => this.#quiet.push(resolve))
@@ -292,8 +299,21 @@ export class Activities {
     this.#port.onBroken(error)
   }
 
-  #unasked(instead: string): string {
-    return `the step '${this.#results[this.#delivered]?.key}' is recorded and was not called for; instead, ${instead}`
+  /** What is wrong with a body that has ended, if something is. What it asked for and did not wait for is not: it lost a race, or nobody needs it. */
+  #leftUnasked(): string | null {
+    for (let place = this.#delivered; place < this.#replayed; place++) {
+      const record = this.#results[place]
+      if (record !== undefined && !this.#calls.has(record.key)) return unasked(record, 'the turn ended')
+    }
+    return null
+  }
+
+  /**
+   * For how many looks a record waits to be called for while something else waits for it. A body may be about something that is no step: it
+   * is given what it took the first time, and more, because nobody can know whether it will ever call.
+   */
+  #patience({ at }: ActivityRecord): number {
+    return looksAtOnce + Math.min(patienceMaxMs, patienceMs + 2 * Math.max(0, at - this.#lastAt)) / lookMs
   }
 
   /** Sees to it that what can go on does: the next result in the next macrotask, what has no record when there is none to wait for. */
@@ -305,7 +325,7 @@ export class Activities {
     // Either a result is due, or a record's turn has come, nobody has called for it, and somebody waits for what comes after it.
     if (!isDue && this.#calls.size === 0) return
     this.#pumping = true
-    this.#port.later(this.#tick)
+    this.#port.later(this.#tick, isDue || this.#idle < looksAtOnce ? undefined : lookMs)
   }
 
   readonly #tick = (): void => {
@@ -314,7 +334,8 @@ export class Activities {
       const next = this.#results[this.#delivered]
       const call = next === undefined ? undefined : this.#calls.get(next.key)
       if (next !== undefined && call !== undefined) this.#deliver(next, call)
-      else if (++this.#idle > 2) this.#break(this.#unasked(`'${[...this.#calls.keys()][0]}' was called`))
+      else if (next !== undefined && ++this.#idle > this.#patience(next))
+        this.#break(unasked(next, `'${[...this.#calls.keys()][0]}' was called`))
     }
     this.#pump()
   }
@@ -501,6 +522,9 @@ export class Activities {
     throw error
   }
 }
+
+const unasked = ({ key }: ActivityRecord, instead: string): string =>
+  `the step '${key}' is recorded and was not called for; instead, ${instead}`
 
 function failedWith(thrown: unknown): ActivityOutcome {
   const error = failureOf(thrown)

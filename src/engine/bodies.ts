@@ -179,7 +179,7 @@ export class Bodies {
         return agent === null || agents.admission(agent.name, 'fail', () => turnId(entry, attempt)) === 'go'
       },
       resources: () => this.#resources(entry),
-      later: (task) => (seam === undefined ? this.#give(task) : seam.later(task)),
+      later: seam === undefined ? (task, afterMs) => this.#later(task, afterMs) : (task, afterMs) => seam.later(task, afterMs),
       known: (speaker) => seam?.activity?.(entry.id, speaker) ?? null,
       lend: (attempt, name, value) => {
         const { branch, agent, turn } = attempt
@@ -297,6 +297,11 @@ export class Bodies {
 
   #leave(body: Body): void {
     if (body.lane !== noLane) this.#gate.leave(body)
+  }
+
+  #later(task: () => void, afterMs: number | undefined): void {
+    if (afterMs === undefined) this.#give(task)
+    else setTimeout(task, afterMs)
   }
 
   /** Gives a body a result: at the end of the macrotask in which it was committed, or in the next one. */
