@@ -42,7 +42,10 @@ export interface BodiesPort {
   /** It was not begun after all, because of its agent. */
   again(entry: RunEntry, attempt: Attempt): void
   say(entry: RunEntry, command: Command, settled?: (outcome: Outcome) => void): void
-  stillOwns(entry: RunEntry): Maybe<boolean>
+  /** Resolves when there is room for what bodies come to; null: there is. */
+  room(): Promise<void> | null
+  /** Whether an effect of a run may start: this process still owns it. Later, if too much is not durable yet. */
+  mayStart(entry: RunEntry): Maybe<boolean>
   /** A body of a run has ended. */
   ended(entry: RunEntry): void
 }
@@ -172,7 +175,7 @@ export class Bodies {
         if (counted === null) this.#port.say(entry, command, settled)
         else void counted.then(() => this.#port.say(entry, command, settled))
       },
-      mayStart: () => this.#port.stillOwns(entry),
+      mayStart: () => this.#port.mayStart(entry),
       isAdmitted: (attempt) => {
         if (entry.state.pausedAt !== null) return false
         const agent = agentOf(definition, attempt)
@@ -236,7 +239,7 @@ export class Bodies {
           this.#port.ended(entry)
         },
         submit: (command) => new Promise((resolve) => this.#port.say(entry, command, resolve)),
-        mayStart: () => this.#port.stillOwns(entry),
+        mayStart: () => this.#port.mayStart(entry),
         isAdmitted: () => entry.state.pausedAt === null,
         resources: () => this.#resources(entry),
         emit: (data) => listeners.tell(entry.id, { type: 'emit', branch, agent, after: entry.state.seq, data }),
@@ -275,6 +278,8 @@ export class Bodies {
 
   /** So many at once that others have their turn in between, and that the first may have ended before the last begins. */
   readonly #letGo = (): void => {
+    const room = this.#port.room()
+    if (room !== null) return void room.then(this.#letGo)
     const bodies = this.#beginning
     this.#beginning = bodies.length > atOnce ? bodies.splice(atOnce) : []
     this.#isLetting = false

@@ -15,6 +15,7 @@ import type { Prices } from '../models/price.js'
 import { agentsOf } from './agent-turns.js'
 import { Agents } from './agents.js'
 import { Alarms } from './alarms.js'
+import { Backlog } from './backlog.js'
 import { Bodies } from './bodies.js'
 import { alignChildren, missedBy } from './child-run.js'
 import { decodeSnapshot } from './codec.js'
@@ -74,6 +75,7 @@ export class Engine {
   /** How often something was refused, by code. */
   readonly refusals: Map<string, number> = new Map()
   readonly #alarms: Alarms
+  readonly #backlog = new Backlog()
   readonly #loop: Loop
   readonly #lookout: Lookout
   readonly #worker: Worker
@@ -100,6 +102,7 @@ export class Engine {
       invariants,
       onLog,
       later: laterOf(options.seam),
+      backlog: this.#backlog,
       refresh: (entries) => this.#lookout.refresh(entries),
       advance: (entry, events, state) => this.#advance(entry, events, state),
       concluding: (conclude) => this.#bodies.hold(conclude),
@@ -138,7 +141,8 @@ export class Engine {
       mayBegin: (entry, attempt) => this.#heldTurns.mayBegin(entry, attempt),
       again: (entry, attempt) => this.#heldTurns.again(entry, attempt),
       say: (entry, command, settled) => this.#say(entry, command, settled),
-      stillOwns: (entry) => this.#lookout.stillOwns(entry),
+      room: () => (this.#backlog.isFull ? this.#backlog.room() : null),
+      mayStart: (entry) => (this.#backlog.isFull ? this.#startLater(entry) : this.#lookout.stillOwns(entry)),
       ended: (entry) => {
         if (isOver(entry.state)) this.#forget(entry)
         else if (!this.#closed) this.#keepOrLetGo(entry)
@@ -283,7 +287,7 @@ export class Engine {
 
   /** Submits the first command of a run. */
   async create(runId: string, definition: Internals, command: Command, put?: Put): Promise<Outcome> {
-    await this.#loop.room()
+    while (this.#backlog.isFull) await this.#backlog.room()
     // That there is one of this id already is for the store to say.
     const entry = this.#entries.get(runId) ?? newEntry(runId, definition)
     this.#remember(entry)
@@ -397,6 +401,12 @@ export class Engine {
   #disarm(entry: RunEntry, timer: string): void {
     entry.alarms.get(timer)?.()
     entry.alarms.delete(timer)
+  }
+
+  /** Too much is not durable yet: the effect waits, and by then the run may be another's. */
+  async #startLater(entry: RunEntry): Promise<boolean> {
+    while (this.#backlog.isFull) await this.#backlog.room()
+    return this.#lookout.stillOwns(entry)
   }
 
   // ── owning ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -627,6 +637,7 @@ export class Engine {
     await this.#worker.stop()
     await this.#loop.idle()
     this.#closed = true
+    this.#backlog.close()
     this.#unsubscribe()
     const owned = [...this.#entries.values()].filter((entry) => entry.owner !== null)
     await Promise.all(owned.map((entry) => this.#bodies.leave(entry)))

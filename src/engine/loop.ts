@@ -9,6 +9,8 @@ import { toJson } from '../kernel/json.js'
 import type { State } from '../kernel/state.js'
 import { isOver } from '../kernel/state.js'
 import { agentKind } from './agent-record.js'
+import type { Backlog } from './backlog.js'
+import { weightOf } from './backlog.js'
 import { encodeEvents, encodeSnapshot } from './codec.js'
 import { waitFor } from './out-of-reach.js'
 import type { Outcome, RunEntry, Submission, Unsure } from './run-entry.js'
@@ -24,6 +26,7 @@ export interface LoopPort {
   readonly invariants: boolean
   readonly onLog: (entry: LogEntry) => void
   readonly later: Seam['later']
+  readonly backlog: Backlog
   /** Makes sure that what is decided next is decided on what is in the store now; null: it is. */
   refresh(entries: readonly RunEntry[]): Promise<void> | null
   /** Something of a run is durable. */
@@ -43,8 +46,6 @@ export interface LoopPort {
 /** How many commands of one run are decided in one append, and how many runs share a transaction. */
 const commandsMax = 512
 const runsMax = 512
-/** Above so many commands that are not durable yet, new runs wait. */
-const unsettledMax = 4_000
 /** A snapshot is due when the journal has grown by this many events, and by four times the snapshot's size. */
 const snapshotEvents = 2_000
 /** About what a branch, and what a slot that has settled, add to a snapshot. */
@@ -76,8 +77,7 @@ interface Plan {
 export class Loop {
   readonly #port: LoopPort
   #ready: RunEntry[] = []
-  readonly #roomless: (() => void)[] = []
-  #unsettled = 0
+  readonly #backlog: Backlog
   #flushing = false
   /** The store is out of reach, and is tried again after a while. */
   #isWaiting = false
@@ -87,31 +87,28 @@ export class Loop {
 
   constructor(port: LoopPort) {
     this.#port = port
+    this.#backlog = port.backlog
   }
 
   /** What somebody asks for. Resolves when what came of it is durable. */
   submit(entry: RunEntry, command: Command, options: { readonly put?: Put | undefined; readonly owned: boolean }): Promise<Outcome> {
     if (this.#closed) return Promise.reject(new TuttiError('CLOSED', 'this engine is closed', { hint: 'open another one' }))
     const { put, owned } = options
-    return new Promise((settle, fail) => this.#queue(entry, { command, put, owned, settle, fail }))
+    return new Promise((settle, fail) => this.#queue(entry, { command, put, owned, bytes: weightOf(command), settle, fail }))
   }
 
   /** What the owner of a run has to say of it. `settled` is told what came of it when that is durable, and not if the loop is closed before. */
   say(entry: RunEntry, command: Command, settled: (outcome: Outcome) => void): void {
-    if (!this.#closed)
-      this.#queue(entry, { command, put: undefined, owned: true, settle: settled, fail: (error) => settled(unsaid(error)) })
+    if (this.#closed) return
+    const fail = (error: unknown): void => settled(unsaid(error))
+    this.#queue(entry, { command, put: undefined, owned: true, bytes: weightOf(command), settle: settled, fail })
   }
 
   #queue(entry: RunEntry, submission: Submission): void {
     if (entry.broken !== null) return submission.fail(entry.broken)
-    this.#unsettled++
+    this.#backlog.add(submission.bytes)
     entry.queue.push(submission)
     this.wake(entry)
-  }
-
-  /** Resolves when there is room for more. */
-  async room(): Promise<void> {
-    while (this.#unsettled > unsettledMax) await new Promise<void>((resolve) => this.#roomless.push(resolve))
   }
 
   wake(entry: RunEntry): void {
@@ -132,7 +129,7 @@ export class Loop {
 
   /** Resolves when nothing is on its way that anybody has said: what only has to be read again may wait for the store for ever. */
   async idle(): Promise<void> {
-    while (this.#flushing && !(this.#isWaiting && this.#unsettled === 0)) await new Promise<void>((resolve) => this.#idle.push(resolve))
+    while (this.#flushing && !(this.#isWaiting && this.#backlog.isEmpty)) await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
 
   close(): void {
@@ -193,7 +190,7 @@ export class Loop {
     this.#failures = 0
     let next = 0
     for (const plan of plans) this.#conclude(plan, plan.item === null ? done : (verdicts[next++] ?? { ok: false, why: 'gone' }))
-    if (this.#roomless.length > 0 && this.#unsettled <= unsettledMax) for (const go of this.#roomless.splice(0)) go()
+    this.#backlog.relieve()
     this.#rest()
   }
 
@@ -229,14 +226,14 @@ export class Loop {
   #kept(submissions: readonly Submission[], error: unknown): Submission[] {
     return submissions.filter((submission) => {
       if (submission.owned) return true
-      this.#unsettled--
+      this.#backlog.remove(submission.bytes)
       submission.fail(error)
       return false
     })
   }
 
   #settle(submission: Submission, outcome: Outcome): void {
-    this.#unsettled--
+    this.#backlog.remove(submission.bytes)
     submission.settle(outcome)
   }
 
@@ -257,10 +254,10 @@ export class Loop {
 
   /** What somebody asked for in words that no journal can hold fails alone: neither the run nor who asked for something else is concerned. */
   #withoutUnsayable(taken: readonly Submission[]): readonly Submission[] {
-    return taken.filter(({ owned, command, fail }) => {
+    return taken.filter(({ owned, command, bytes, fail }) => {
       const problem = owned ? null : problemOf(command)
       if (problem === null) return true
-      this.#unsettled--
+      this.#backlog.remove(bytes)
       fail(new TuttiError('INVALID_INPUT', `${command.type} can't be recorded: ${problem}`))
       return false
     })
@@ -326,7 +323,7 @@ export class Loop {
     entry.broken = broken
     this.#port.onLog({ level: 'error', message: `the run is stopped: ${broken.message}`, runId: entry.id })
     for (const submission of [...taken, ...entry.queue.splice(0)]) {
-      this.#unsettled--
+      this.#backlog.remove(submission.bytes)
       submission.fail(broken)
     }
     this.#port.broken(entry)

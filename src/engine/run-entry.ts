@@ -19,6 +19,8 @@ export interface Submission {
   readonly put: Put | undefined
   /** It speaks for the owner of the run: once that is somebody else, it says nothing. */
   readonly owned: boolean
+  /** About how much it keeps of memory. */
+  readonly bytes: number
   readonly settle: (outcome: Outcome) => void
   /** Nothing came of it, and nothing will. */
   readonly fail: (error: unknown) => void

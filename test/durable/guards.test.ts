@@ -131,7 +131,11 @@ guard(
 
 guard(
   'the delivery one by one',
-  { file: 'engine/activities.js', find: 'this.#port.later(this.#tick);', put: 'this.#tick();' },
+  {
+    file: 'engine/activities.js',
+    find: 'this.#port.later(this.#tick, isDue || this.#idle < looksAtOnce ? undefined : lookMs);',
+    put: 'if (isDue) this.#tick(); else this.#port.later(this.#tick, lookMs);',
+  },
   // Chains of steps that were interrupted don't come to what they would have.
   async (env) => {
     using place = new Place()

@@ -1,0 +1,128 @@
+import { graph, open, type Store, type Topology, topology } from 'tutti'
+import { expect, test } from 'vitest'
+import { memoryStore } from '../../src/stores/memory.js'
+
+/** A store that stands still when it is told to, and the way on. */
+function stalling(): { readonly store: Store; readonly stall: () => void; readonly goOn: () => void } {
+  const inner = memoryStore()
+  let stalled: Promise<void> | null = null
+  let goOn = (): void => {}
+  const store: Store = {
+    ...inner,
+    commit: async (batch) => {
+      if (stalled !== null) await stalled
+      return inner.commit(batch)
+    },
+  }
+  const stall = (): void => {
+    stalled = new Promise((resolve) => {
+      goOn = () => {
+        stalled = null
+        resolve()
+      }
+    })
+  }
+  return { store, stall, goOn: () => goOn() }
+}
+
+/** A number that does not change any more. */
+async function rested(count: () => number): Promise<number> {
+  for (let before = -1; ; ) {
+    if (count() === before) return before
+    before = count()
+    await new Promise((resolve) => setTimeout(resolve, 200))
+  }
+}
+
+type Work = (step: (name: string, run: () => string) => Promise<string>) => Promise<number>
+
+const wide = {
+  'the branches of a fork': (width: number, work: Work) =>
+    topology({
+      name: 'wide',
+      flows: ['Start -> H -> End', 'H <-> W'],
+      agents: {
+        H: {
+          act: {
+            request: (turn) => turn.fork(Array.from({ length: width }, () => 'W')),
+            join: (turn, join) => turn.finish(join.values.length),
+          },
+        },
+        W: async (turn) => turn.reply(await work(turn.step)),
+      },
+    }),
+  'the items of a step': (width: number, work: Work) =>
+    graph('wide')
+      .step('each', { each: () => Array.from({ length: width }, (_, item) => item), run: ({ step }) => work(step) })
+      .output(({ steps }) => steps.each.length),
+  'the steps of a turn': (width: number, work: Work) =>
+    topology({
+      name: 'wide',
+      flows: ['Start -> A -> End'],
+      agents: {
+        A: async (turn) => {
+          const all = Array.from({ length: width }, (_, item) => work((name, run) => turn.step(name, run, { key: `${item}` })))
+          return turn.finish((await Promise.all(all)).length)
+        },
+      },
+    }),
+}
+
+test.each([
+  ['the branches of a fork', 6_000, 10, 4_000],
+  ['the items of a step', 6_000, 10, 4_000],
+  ['the steps of a turn', 6_000, 10, 4_000],
+  ['the branches of a fork', 2_000, 30_000, 560],
+  ['the steps of a turn', 2_000, 30_000, 560],
+] as const)(
+  '%s, %i of them with results of %i characters, begin only while what they come to has room',
+  async (what, width, length, most) => {
+    const { store, stall, goOn } = stalling()
+    let performed = 0
+    const definition = wide[what](width, async (step) => {
+      await step('s', () => {
+        if (++performed === 50) stall()
+        return 'x'.repeat(length)
+      })
+      return 1
+    })
+    await using tutti = await open({ store, invariants: false })
+    const run = await tutti.start(definition as Topology<unknown, unknown>)
+    await expect.poll(() => performed, { timeout: 20_000 }).toBeGreaterThanOrEqual(50)
+    // Those that have begun by then come to an end: what is let go at once, no more.
+    expect(await rested(() => performed)).toBeLessThan(most + 600)
+    goOn()
+    expect(await run.output()).toBe(width)
+    expect(performed).toBe(width)
+  },
+  60_000,
+)
+
+test('runs that are started at once wait for room, each gets it, and none is lost', async () => {
+  const { store, stall, goOn } = stalling()
+  const definition = topology({
+    name: 'given',
+    flows: ['Start -> A -> End'],
+    agents: { A: async (turn) => turn.finish((turn.request as string).length) },
+  })
+  let most = 0
+  const weighed: Store = {
+    ...store,
+    commit: (batch) => {
+      most = Math.max(most, JSON.stringify(batch).length)
+      return store.commit(batch)
+    },
+  }
+  await using tutti = await open({ store: weighed, definitions: [definition], invariants: false })
+  stall()
+  const runs = Array.from({ length: 120 }, async (_, n) => {
+    const run = await tutti.start('given', { input: `${n}`.padEnd(500_000, 'x') })
+    return run.output()
+  })
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  goOn()
+  expect(await Promise.all(runs)).toEqual(runs.map(() => 500_000))
+  // All of it together has 60 MB.
+  expect(most).toBeGreaterThan(10_000_000)
+  expect(most).toBeLessThan(20_000_000)
+}, 60_000)
