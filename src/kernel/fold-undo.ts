@@ -39,13 +39,27 @@ export function compensates(state: State, agent: string): boolean {
 
 type Fresh = Omit<Entry, 'status' | 'plan' | 'attempt' | 'failures' | 'revision'>
 
-/** Adds an entry. One that a regular attempt left stands; one of an aborted attempt gives way to it. */
+/** What is better known stands: all attempts have one key, so that whatever one of them did is undone with it. */
+const certainty = { unknown: 0, late: 1, returned: 2 } as const
+
+/** Adds an entry, in the place of one of another attempt if more is known of this. */
 function add(state: Folding, fresh: Fresh, after: readonly string[]): void {
   const before = state.undo.nodes.get(fresh.id)
-  if (before !== undefined && before.entry !== null && (before.entry.status !== 'done' || fresh.known !== 'returned')) return
+  if (before !== undefined && before.entry !== null && !replaces(fresh, before.entry)) return
   const entry: Entry = Object.freeze({ ...fresh, status: 'done', plan: null, attempt: 0, failures: 0, revision: 0 })
-  const node: DoneNode = { id: fresh.id, after: before?.after ?? after, entry }
+  const node: DoneNode = { id: fresh.id, after: before === undefined ? after : [...new Set([...before.after, ...after])], entry }
   change(state, { nodes: state.undo.nodes.set(node.id, node) })
+}
+
+function replaces({ known }: Fresh, { status, known: before }: Entry): boolean {
+  return status === 'done' && (known === 'returned' || certainty[known] > certainty[before])
+}
+
+/** Adds an activity, at the end of its branch's line. One that is there already, of an earlier attempt, keeps its place. */
+function addActivity(state: Folding, fresh: Fresh): void {
+  const isThere = state.undo.nodes.has(fresh.id)
+  add(state, fresh, isThere ? [] : frontierOf(state, fresh.branch))
+  if (!isThere) move(state, fresh.branch, fresh.id)
 }
 
 function frontierOf(state: State, branch: string): readonly string[] {
@@ -124,8 +138,7 @@ export function activityDone(
   const { tool, input } = record.undo
   const common = { branch: branch.id, agent: branch.agent, turn: branch.turn, path: pathOf(state, branch), known } as const
   const output = event.type === 'activity.completed' ? given('output', event.value) : {}
-  add(state, { id, what: 'activity', ...common, tool, key: id, input, ...output }, frontierOf(state, branch.id))
-  move(state, branch.id, id)
+  addActivity(state, { id, what: 'activity', ...common, tool, key: id, input, ...output })
 }
 
 /** After a rejection the keys of a turn are others. */
@@ -190,7 +203,7 @@ export function abortedEnded(state: Folding, event: Of<'turn.aborted'>, attempt:
   const fenced = event.how === 'fenced'
   if (fenced)
     for (const { id, tool, input } of work.open)
-      add(state, { id, what: 'activity', ...common, known: 'unknown', tool, key: id, input }, after)
+      addAborted(state, attempt, { id, what: 'activity', ...common, known: 'unknown', tool, key: id, input }, after)
   if (event.done === undefined && !fenced) return
   const known = event.done === undefined ? 'unknown' : 'late'
   const facts = { ...given('input', work.input), ...given('item', work.item), ...given('output', event.done?.output) }
@@ -206,6 +219,12 @@ export function abortedEnded(state: Folding, event: Of<'turn.aborted'>, attempt:
   add(state, { id: stepId({ step: attempt.agent, ...slot }), what: 'step', ...common, known, key: work.key, ...facts }, afterChild(child))
 }
 
+/** Adds an activity of an aborted attempt: to the line of its branch, if that is still at the same turn, else beside it. */
+function addAborted(state: Folding, { branch, turn }: Attempt, fresh: Fresh, after: readonly string[]): void {
+  if (state.branches.get(branch)?.turn === turn) addActivity(state, fresh)
+  else add(state, fresh, after)
+}
+
 function stepHasEach(state: State, step: string): boolean {
   const shape = shapeOf(state)
   return shape.kind === 'graph' && shape.steps[state.run?.places[step] ?? 0]?.hasEach === true
@@ -218,8 +237,9 @@ export function lateActivity(state: Folding, event: Of<'activity.completed'>, at
   if (work === undefined || open === undefined) return attempt
   const { id, tool, input } = open
   const common = { branch: attempt.branch, agent: attempt.agent, turn: attempt.turn, path: work.path, known: 'late' } as const
-  add(
+  addAborted(
     state,
+    attempt,
     { id, what: 'activity', ...common, tool, key: id, input, ...given('output', event.value) },
     work.after === null ? [] : [work.after],
   )
