@@ -61,10 +61,10 @@ async function replayed(store: Store, row: RunRow, { definition, given }: Loaded
     models: given.models,
     maxValue: store.promises.maxValue,
     child: async (id) => {
-      const state = (await journalOf(store, id)).reduce(evolve, newState)
-      if (!isOver(state))
+      const journal = await journalOf(store, id)
+      if (!isOver(journal.reduce(evolve, newState)))
         throw new CliError(exitCode.failed, `the child run ${id} has not ended, or is gone: its step can't be executed again`)
-      return state
+      return journal
     },
   })
 }

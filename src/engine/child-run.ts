@@ -1,4 +1,5 @@
 import type { Definition } from '../define/definition.js'
+import { internalsOf } from '../define/definition.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { Command } from '../kernel/command.js'
 import type { Event, LateWork } from '../kernel/event.js'
@@ -8,7 +9,10 @@ import { entryOf } from '../kernel/fold-undo.js'
 import { attemptId } from '../kernel/ids.js'
 import type { Attempt, State } from '../kernel/state.js'
 import { attemptsOf, isOver, newState, runsChild, shapeOf } from '../kernel/state.js'
+import type { RunLimits } from '../kernel/shape.js'
 import type { DoneNode } from '../kernel/undo-state.js'
+import type { Usage } from '../kernel/usage.js'
+import { usageIn } from '../inspect/usage-report.js'
 import type { Engine } from './engine.js'
 import { CodedFailure } from '../define/failure-of.js'
 import { isOutOfReach, waitFor } from './out-of-reach.js'
@@ -136,7 +140,12 @@ export async function childRun(
       at: {},
     })
   const { timeoutMs, concurrency, ...counts } = limits
-  const inherited = { ...counts, ...(timeoutMs !== null && { timeoutMs }), ...(concurrency !== null && { concurrency }) }
+  const inherited = {
+    ...counts,
+    ...budgetLeft(state),
+    ...(timeoutMs !== null && { timeoutMs }),
+    ...(concurrency !== null && { concurrency }),
+  }
   await patiently(engine, async () => {
     // What is not wanted any more is not begun.
     if (signal.aborted && (await engine.entry(id)) === null) throw signal.reason
@@ -154,7 +163,42 @@ export async function childRun(
       if (!TuttiError.is(error, 'RUN_EXISTS')) throw error
     }
   })
-  return childOutput(id, await ended(engine, run.id, id, signal))
+  const over = await ended(engine, run.id, id, signal)
+  return childDone(id, over, await usageOf(engine, over), definition, limits)
+}
+
+/** What a child run came to that has ended and is wanted. Throws if it failed; `above` are the limits of its parent. */
+export function childDone(id: string, over: State, usage: Usage | undefined, definition: Definition, above: RunLimits): ChildDone {
+  const crossed = crossedBy(over, definition, above)
+  if (crossed !== null) throw new ChildFailed(crossed, over, usage)
+  return { ...childOutput(id, over, usage), ...(usage !== undefined && { usage }) }
+}
+
+/** What is left of what a run may use: its child runs may use no more than that. */
+function budgetLeft(state: State): { tokens?: number; costUsd?: number } {
+  const { tokens, costUsd } = shapeOf(state).limits
+  const { spent } = state
+  return {
+    ...(tokens !== undefined && { tokens: Math.max(0, tokens - spent.tokens - spent.reserved.tokens) }),
+    ...(costUsd !== undefined && { costUsd: Math.max(0, costUsd - spent.costUsd - spent.reserved.costUsd) }),
+  }
+}
+
+/** What the models of a run have used. Most have called none, and their journals need not be read for it. */
+async function usageOf(engine: Engine, { run, spent }: State): Promise<Usage | undefined> {
+  if (run === null || spent.tokens + spent.costUsd === 0) return undefined
+  return patiently(engine, async () => usageIn(await engine.journal(run.id)))
+}
+
+/** A child run has crossed a limit that was not its own: then it is its parent that has. */
+function crossedBy({ run, outcome }: State, definition: Definition, above: RunLimits): Failure | null {
+  const code = outcome?.status === 'failed' ? outcome.error.code : null
+  if (code !== 'LIMIT_TOKENS' && code !== 'LIMIT_COST') return null
+  const limit = code === 'LIMIT_TOKENS' ? 'tokens' : 'costUsd'
+  const own = internalsOf(definition).shape.limits[limit] ?? Number.POSITIVE_INFINITY
+  if ((run?.shape.limits[limit] ?? own) >= own) return null
+  const words = code === 'LIMIT_TOKENS' ? `${above.tokens} tokens it may use` : `${above.costUsd} USD it may cost`
+  return { code, message: `the run needs more than the ${words} (${limit})`, retryable: false, at: {} }
 }
 
 /** The state of a child run that is over. An abort cancels it. */
@@ -214,7 +258,8 @@ export async function endChildRun(
   try {
     return { done: childOutput(id, child) }
   } catch (error) {
-    return notUndoneBy(error)
+    const { notUndone } = leftBy(error)
+    return notUndone === undefined ? {} : { notUndone }
   }
 }
 
@@ -222,29 +267,35 @@ export async function endChildRun(
 export interface ChildDone {
   readonly output: unknown
   readonly child?: string
+  readonly usage?: Usage
 }
 
-/** A child run has failed and could not undo all that it had done. */
-class NotUndone extends CodedFailure {
+/** A child run has failed. */
+class ChildFailed extends CodedFailure {
+  /** What it had done and could not undo. */
   readonly notUndone: readonly string[]
-  constructor(failure: Failure, notUndone: readonly string[]) {
+  readonly usage: Usage | undefined
+  constructor(failure: Failure, { run, undo }: State, usage: Usage | undefined) {
     super(failure)
-    this.notUndone = notUndone
+    this.notUndone = [...undo.left.keys()].map((entry) => `${run?.id}/${entry}`)
+    this.usage = usage
   }
 }
 
-/** What a child run left undone, if this is thrown by one. */
-export function notUndoneBy(thrown: unknown): { notUndone?: readonly string[] } {
+/** What a child run left undone and what it has used, if this is thrown by one. */
+export function leftBy(thrown: unknown): { notUndone?: readonly string[]; usage?: Usage } {
   try {
-    return thrown instanceof NotUndone ? { notUndone: thrown.notUndone } : {}
+    if (!(thrown instanceof ChildFailed)) return {}
+    const { notUndone, usage } = thrown
+    return { ...(notUndone.length > 0 && { notUndone }), ...(usage !== undefined && { usage }) }
   } catch {
     // A proxy that was revoked can't even be asked what it is.
     return {}
   }
 }
 
-export function childOutput(id: string, state: State): ChildDone {
-  const { outcome, undo } = state
+function childOutput(id: string, state: State, usage?: Usage): ChildDone {
+  const { outcome } = state
   if (outcome?.status === 'succeeded') return { output: outcome.output, ...(toUndo(state).length > 0 && { child: id }) }
   const cause =
     outcome?.status === 'failed'
@@ -259,11 +310,7 @@ export function childOutput(id: string, state: State): ChildDone {
     at: {},
     cause,
   }
-  if (undo.left.size === 0) throw new CodedFailure(failure)
-  throw new NotUndone(
-    failure,
-    [...undo.left.keys()].map((entry) => `${id}/${entry}`),
-  )
+  throw new ChildFailed(failure, state, usage)
 }
 
 /** What a run has done and nobody has undone yet, with what joins it. */

@@ -24,7 +24,7 @@ import type { Recorded } from './activities.js'
 import { Activities } from './activities.js'
 import type { Alarms } from './alarms.js'
 import { failureOf } from '../define/failure-of.js'
-import { type ChildDone, notUndoneBy } from './child-run.js'
+import { type ChildDone, leftBy } from './child-run.js'
 import { useOf } from './run-resources.js'
 import type { Body } from './bodies.js'
 import type { ActivityOutcome, Held, Seam } from './seam.js'
@@ -311,7 +311,7 @@ export class Execution implements Body {
       // That it left records unasked for says less than what it threw.
     }
     const error = failureOf(thrown, this.#port.definition.kind === 'topology' ? 'AGENT_FAILED' : 'STEP_FAILED')
-    return { type: 'turn.fail', ...this.attempt, error, retryable: this.#mayRetry(error), ...notUndoneBy(thrown) }
+    return { type: 'turn.fail', ...this.attempt, error, retryable: this.#mayRetry(error), ...leftBy(thrown) }
   }
 
   #mayRetry(error: Failure): boolean {

@@ -1,18 +1,19 @@
 import type { Internals } from '../define/definition.js'
 import type { LanguageModel } from '../define/language-model.js'
 import type { Provided } from '../define/resource.js'
+import { usageIn } from '../inspect/usage-report.js'
 import type { Command } from '../kernel/command.js'
 import { decide } from '../kernel/decide.js'
 import type { Event } from '../kernel/event.js'
 import { evolve } from '../kernel/evolve.js'
 import { attemptId } from '../kernel/ids.js'
 import type { Attempt, State } from '../kernel/state.js'
-import { attemptOf, newState } from '../kernel/state.js'
+import { attemptOf, newState, shapeOf } from '../kernel/state.js'
 import type { ModelSource } from '../models/model-factory.js'
 import { resolveModel } from '../models/resolve.js'
 import { pricesFrom } from '../models/price.js'
 import { Toolboxes } from '../models/toolboxes.js'
-import { childOutput, childRunId } from './child-run.js'
+import { childDone, childRunId } from './child-run.js'
 import { systemClock } from './clock.js'
 import { Execution } from './execution.js'
 import { disposeResources, runResources } from './run-resources.js'
@@ -25,8 +26,8 @@ export interface ReplayGiven {
   readonly resources: readonly Provided[]
   readonly models: ModelSource | undefined
   readonly maxValue: number
-  /** The state of a child run, as its journal has it. */
-  readonly child: (id: string) => Promise<State>
+  /** The journal of a child run that has ended. */
+  readonly child: (id: string) => Promise<readonly Event[]>
 }
 
 /** One attempt that did not do again what is recorded, or could not be executed again. */
@@ -173,9 +174,10 @@ async function executedAgain(
       priceOf: pricesFrom({}),
       listener: () => null,
       keepAskSchema: () => {},
-      child: async (of) => {
+      child: async (of, childDefinition) => {
         const id = childRunId(state, of)
-        return childOutput(id, await child(id))
+        const journal = await child(id)
+        return childDone(id, journal.reduce(evolve, newState), usageIn(journal), childDefinition, shapeOf(state).limits)
       },
     },
     state,

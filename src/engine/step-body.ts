@@ -55,8 +55,9 @@ async function decided(activities: Activities, when: () => Promise<boolean>): Pr
   return (await activities.step('~when', () => said)) === true
 }
 
-function childDone(attempt: Attempt, { output, child }: ChildDone): Command {
-  return { type: 'step.complete', ...attempt, ...given(output), ...(child !== undefined && { child }) }
+function childDone(attempt: Attempt, { output, child, usage }: ChildDone): Command {
+  const used = usage === undefined ? {} : { usage }
+  return { type: 'step.complete', ...attempt, ...given(output), ...(child !== undefined && { child }), ...used }
 }
 
 const given = (output: unknown): { output?: unknown } => (output === undefined ? {} : { output })

@@ -4,20 +4,41 @@ import type { Report, UsageTotal } from './report-data.js'
 
 /** What the models of a run have used: in all, and by whom. Nothing by anybody where no model was called. */
 export function usageReport(journal: readonly Event[]): Pick<Report['measured'], 'usage' | 'usageBy'> {
-  const used = journal.flatMap((event) =>
-    (event.type === 'activity.completed' || event.type === 'activity.failed') && event.usage !== undefined
-      ? [{ agent: event.agent, branch: event.branch, usage: event.usage }]
-      : [],
-  )
+  const used = usagesIn(journal)
   const usage = total(used.map((each) => each.usage))
   if (used.length === 0) return { usage }
   return { usage, usageBy: { agents: grouped(used, 'agent'), branches: grouped(used, 'branch') } }
 }
 
-function grouped(
-  used: readonly { readonly agent: string; readonly branch: string; readonly usage: Usage }[],
-  by: 'agent' | 'branch',
-): Readonly<Record<string, UsageTotal & { readonly calls: number }>> {
+interface UsedBy {
+  readonly agent: string
+  readonly branch: string
+  readonly usage: Usage
+}
+
+/** A step that is a run of its own has used what that has. */
+function usagesIn(journal: readonly Event[]): UsedBy[] {
+  return journal.flatMap((event) => {
+    switch (event.type) {
+      case 'activity.completed':
+      case 'activity.failed':
+      case 'turn.failed':
+        return event.usage === undefined ? [] : [{ agent: event.agent, branch: event.branch, usage: event.usage }]
+      case 'step.completed':
+        return event.usage === undefined ? [] : [{ agent: event.step, branch: event.branch, usage: event.usage }]
+      default:
+        return []
+    }
+  })
+}
+
+/** What the models of a run have used in all; undefined: none was called. */
+export function usageIn(journal: readonly Event[]): Usage | undefined {
+  const used = usagesIn(journal).map(({ usage }) => usage)
+  return used.length === 0 ? undefined : { calls: used.reduce((sum, { calls }) => sum + calls, 0), ...total(used) }
+}
+
+function grouped(used: readonly UsedBy[], by: 'agent' | 'branch'): Readonly<Record<string, UsageTotal & { readonly calls: number }>> {
   const names = [...new Set(used.map((each) => each[by]))].sort()
   return Object.fromEntries(
     names.map((name) => {

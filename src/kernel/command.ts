@@ -49,7 +49,7 @@ export type Command =
   | { readonly type: 'run.cancel'; readonly reason?: string; readonly by?: string; readonly compensate?: boolean }
   | ({ readonly type: 'turn.complete'; readonly action: Action } & Speaker)
   /** A step's body returned. */
-  | ({ readonly type: 'step.complete'; readonly output?: unknown; readonly child?: string } & Speaker)
+  | ({ readonly type: 'step.complete'; readonly output?: unknown; readonly child?: string; readonly usage?: Usage } & Speaker)
   /** Its `when` said no. */
   | ({ readonly type: 'step.skip' } & Speaker)
   /** Its `each` gave items. */
@@ -63,6 +63,7 @@ export type Command =
       readonly retryable: boolean
       readonly timedOut?: boolean
       readonly notUndone?: readonly string[]
+      readonly usage?: Usage
     } & Speaker)
   /** An attempt that was aborted has ended, or is fenced off. */
   | ({

@@ -18,7 +18,7 @@ import { backoffMs } from './retry.js'
 import type { AgentShape, Code, GraphShape } from './shape.js'
 import type { Branch, State } from './state.js'
 import { branchOf, clockAt, isOver, shapeOf } from './state.js'
-import type { Reserve } from './usage.js'
+import type { Reserve, Usage } from './usage.js'
 
 /** What a command comes to: events (none if it asks for what is so already) with the state they fold to, or a refusal. */
 export type Decision = { readonly events: readonly Event[]; readonly state: State } | { readonly refusal: Refusal }
@@ -277,7 +277,9 @@ function settleStep(draft: Draft, branch: Branch, command: Extract<Command, { ty
         ...common,
         ...(command.output !== undefined && { output: command.output }),
         ...(command.child !== undefined && { child: command.child }),
+        ...(command.usage !== undefined && { usage: command.usage }),
       })
+      if (command.usage !== undefined) crossSpent(draft, nothing)
       return null
     case 'step.skip':
       emit(draft, { type: 'step.skipped', ...common, cause: 'when' })
@@ -311,12 +313,14 @@ interface Failed {
   readonly retryable: boolean
   readonly timedOut?: boolean
   readonly notUndone?: readonly string[]
+  readonly usage?: Usage
 }
 
-function failAttempt(draft: Draft, branch: Branch, { error, retryable, timedOut, notUndone }: Failed): null {
+function failAttempt(draft: Draft, branch: Branch, { error, retryable, timedOut, notUndone, usage }: Failed): null {
+  const used = usage === undefined ? {} : { usage }
   // A limit fails the run, not the step that came upon it.
   if (error.code.startsWith('LIMIT_')) {
-    emit(draft, { type: 'turn.failed', ...ofTurn(branch), error, final: true })
+    emit(draft, { type: 'turn.failed', ...ofTurn(branch), error, final: true, ...used })
     crossLimit(draft, error.code, error.message)
     return null
   }
@@ -340,7 +344,9 @@ function failAttempt(draft: Draft, branch: Branch, { error, retryable, timedOut,
     ...retryAt,
     ...(pauses && { pauses }),
     ...(partial && { notUndone }),
+    ...used,
   })
+  if (usage !== undefined && crossSpent(draft, nothing)) return null
   if (pauses && draft.state.pausedAt === null) emit(draft, { type: 'run.paused', by: `the step ${branch.agent}` })
   if (partial) failPartly(draft, branch, error)
   else if (final) fail(draft, branch, error)

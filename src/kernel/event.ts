@@ -162,6 +162,8 @@ export type EventBody =
       readonly fallback?: boolean
       /** The run that it was, if that has done something that can be undone. */
       readonly child?: string
+      /** What the models of that run have used. */
+      readonly usage?: Usage
     }
   | {
       readonly type: 'step.skipped'
@@ -185,6 +187,8 @@ export type EventBody =
       readonly pauses?: boolean
       /** What a child run has done and could not undo. */
       readonly notUndone?: readonly string[]
+      /** What its models have used. */
+      readonly usage?: Usage
     } & OfTurn)
   /** An aborted attempt has ended by itself, or was fenced off when its grace was over. */
   | ({

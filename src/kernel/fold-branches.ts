@@ -13,6 +13,7 @@ import { SlotMap } from './slot-map.js'
 import type { Asked, Barrier, Branch, Contribution, Gate, Group, SettledSlot } from './state.js'
 import { barrierOf, branchOf, clockAt, enclosingForks, liveAttempt, requestsOf, shapeOf, slotsOf } from './state.js'
 import { Trie } from './trie.js'
+import { settling, usedBy } from './usage.js'
 
 /** Shared, because most branches carry nothing, and begin like this. */
 const none: readonly Contribution[] = Object.freeze([])
@@ -272,6 +273,7 @@ export function gateOpened(state: Folding, event: Of<'gate.opened'>): void {
 export function stepCompleted(state: Folding, event: Of<'step.completed'>): void {
   const branch = branchOf(state, event.branch)
   stepDone(state, branch, event)
+  if (event.usage !== undefined) state.spent = settling(state.spent, undefined, usedBy(event.usage))
   settleSlots(state, branch, () => ({
     status: 'arrived',
     branch: branch.id,

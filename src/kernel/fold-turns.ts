@@ -109,6 +109,7 @@ export function turnFailed(state: Folding, event: Of<'turn.failed'>): void {
   const branch = changingBranch(state, event.branch)
   const attempt = event.timedOut ? { ...liveAttempt(branch), ...abortedWork(state, branch) } : null
   if (event.notUndone !== undefined) childLeft(state, branch.id, event.notUndone)
+  if (event.usage !== undefined) state.spent = settling(state.spent, undefined, usedBy(event.usage))
   if (event.final) dropWork(state, branch.id)
   else keepWork(state, branch.id)
   endAttempt(state, branch)

@@ -1,5 +1,5 @@
 import type { ModelFactory } from 'tutti'
-import { topology } from 'tutti'
+import { agent, graph, topology } from 'tutti'
 import { script } from 'tutti/testing'
 import { describe, expect, test } from 'vitest'
 import { deferred, journal, opened, rest } from '../engine/opened.js'
@@ -92,6 +92,110 @@ describe('a limit of cost', () => {
       error: { code: 'MODEL_FAILED', message: expect.stringMatching(/nobody knows what test\/saying costs/) },
     })
     expect(result.report.measured.usage).toEqual({ inputTokens: 0, outputTokens: 0 })
+  })
+})
+
+describe('a budget', () => {
+  const writer = agent({ name: 'Writer', instructions: 'write' })
+  const items =
+    (count: number): (() => number[]) =>
+    () =>
+      Array.from({ length: count }, (_, item) => item)
+  const written = { each: items(6), input: () => 'x', run: writer } as const
+
+  /** Models that use so many tokens with each call. */
+  const using = (tokens: number): { models: ModelFactory; calls: () => number } => {
+    let calls = 0
+    const model = saying(() => [called('finish', { output: 'ok' })])
+    return {
+      calls: () => calls,
+      models: () => ({
+        ...model,
+        doGenerate: async (options: Parameters<typeof model.doGenerate>[0]) => {
+          calls++
+          const answer = await model.doGenerate(options)
+          const { inputTokens, outputTokens } = answer.usage
+          return {
+            ...answer,
+            usage: { ...answer.usage, inputTokens: { ...inputTokens, total: tokens }, outputTokens: { ...outputTokens, total: 0 } },
+          }
+        },
+      }),
+    }
+  }
+
+  test('is what the runs of its steps use too, one after the other', async () => {
+    const { models, calls } = using(1_000)
+    await using tutti = await opened({ models })
+    const line = graph('line')
+      .step('w', { ...written, concurrency: 1 })
+      .output(({ steps }) => steps.w)
+    const limits = { tokens: 5_000 }
+    expect(await (await tutti.start(line, { limits })).result()).toMatchObject({
+      status: 'failed',
+      error: { code: 'LIMIT_TOKENS', message: 'the run needs more than the 5000 tokens it may use (tokens)' },
+    })
+    // A call is made only while there is room for all that it may use.
+    expect(calls()).toBeGreaterThan(1)
+    expect(calls() * 1_000).toBeLessThanOrEqual(5_000)
+  })
+
+  test('that is crossed in the run of a step fails the run, though the step may be skipped', async () => {
+    const { models } = using(3_000)
+    await using tutti = await opened({ models })
+    const skipping = graph('skipping')
+      .step('w', { ...written, concurrency: 1, onError: 'skip' })
+      .output()
+    expect(await (await tutti.start(skipping, { limits: { tokens: 14_000 } })).result()).toMatchObject({
+      status: 'failed',
+      error: { code: 'LIMIT_TOKENS' },
+    })
+    // One that is the step's own fails the step alone.
+    const poor = topology({ name: 'poor', flows: ['Start -> A -> End'], agents: { A: {} }, limits: { tokens: 1 } })
+    const patient = graph('patient')
+      .step('p', { run: poor, input: () => 'x', onError: 'skip' })
+      .output()
+    expect(await (await tutti.start(patient, { limits: { tokens: 100_000 } })).result()).toMatchObject({ status: 'succeeded' })
+  })
+
+  test('is crossed when runs of steps that go on at the same time have used more than it, together', async () => {
+    const { models } = using(3_000)
+    await using tutti = await opened({ models })
+    const wide = graph('wide')
+      .step('w', written)
+      .output(({ steps }) => steps.w)
+    expect(await (await tutti.start(wide, { limits: { tokens: 14_000 } })).result()).toMatchObject({
+      status: 'failed',
+      error: { code: 'LIMIT_TOKENS' },
+    })
+    const enough = await (await tutti.start(wide, { limits: { tokens: 50_000 } })).result()
+    expect(enough).toMatchObject({ status: 'succeeded', report: { measured: { usage: { inputTokens: 18_000 } } } })
+  })
+
+  test('and the report count what runs below the runs of steps have used, also what failed', async () => {
+    const { models } = using(100)
+    await using tutti = await opened({ models })
+    let tries = 0
+    const inner = graph('inner')
+      .step('w', { ...written, each: items(2) })
+      .step('fails', {
+        after: ['w'],
+        run: () => {
+          if (++tries < 2) throw new Error('no')
+          return 1
+        },
+      })
+      .output()
+    const outer = graph('outer')
+      .step('i', { run: inner, input: () => 0, retry: { attempts: 2, backoffMs: 0, if: () => true } })
+      .step('last', { after: ['i'], run: writer, input: () => 'x' })
+      .output()
+    const { report, status } = await (await tutti.start(outer)).result()
+    expect({ status, usage: report.measured.usage, by: report.measured.usageBy?.agents }).toMatchObject({
+      status: 'succeeded',
+      usage: { inputTokens: 500, outputTokens: 0 },
+      by: { i: { calls: 4, inputTokens: 400 }, last: { calls: 1, inputTokens: 100 } },
+    })
   })
 })
 
