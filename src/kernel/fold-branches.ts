@@ -162,6 +162,7 @@ export function branchHeld(state: Folding, event: Of<'branch.held'>): void {
   branch.requests = askedBy(branch)
   branch.agent = event.node
   branch.standing = held
+  state.branches = state.branches.hold(branch, state.edit)
 }
 
 export function rendezvousFired(state: Folding, event: Of<'rendezvous.fired'>): void {

@@ -3,7 +3,7 @@ import type { Draft } from './draft.js'
 import { NeedsCode } from './draft.js'
 import { sameJson, toJson } from './json.js'
 import type { Barrier, Branch } from './state.js'
-import { shapeOf } from './state.js'
+import { branchOf, shapeOf } from './state.js'
 
 export type Merged = { readonly state: BranchState | undefined } | { readonly problem: string }
 
@@ -52,15 +52,17 @@ export function mergedAtJoin(draft: Draft, barrier: Barrier, waiting: Branch, de
   return states.length === 0 ? { state: undefined } : merged(draft, base, base, states)
 }
 
-/** The state of the branch that survives a rendezvous; a group of one keeps its own. */
-export function mergedAtRendezvous(draft: Draft, barrier: Barrier, group: readonly Branch[]): Merged {
-  const [survivor] = group
-  const { base } = barrier
-  if (survivor?.state === undefined || base === undefined || group.length === 1) return { state: undefined }
-  return merged(
-    draft,
-    base,
-    survivor.state,
-    group.flatMap((branch) => (branch.state === undefined ? [] : [branch.state])),
-  )
+/** The state of the branch that survives a rendezvous, the first of the group; a group of one keeps its own. */
+export function mergedAtRendezvous(draft: Draft, { base }: Barrier, group: readonly string[]): Merged {
+  if (base === undefined || group.length === 1) return { state: undefined }
+  const states = group.map((id) => branchOf(draft.state, id).state)
+  const [mine] = states
+  return mine === undefined
+    ? { state: undefined }
+    : merged(
+        draft,
+        base,
+        mine,
+        states.filter((state) => state !== undefined),
+      )
 }

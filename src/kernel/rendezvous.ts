@@ -7,6 +7,7 @@ import { barrierOf, branchOf, shapeOf } from './state.js'
 interface Group {
   readonly barrier: string
   readonly node: string
+  /** By their lowest slots. */
   readonly branches: readonly string[]
 }
 
@@ -37,17 +38,15 @@ function withThoseThatFire(draft: Draft, id: string, groups: Group[] | null): Gr
     const upstream = draft.state.reaches.get(barrier.reach)?.upstream[index] ?? []
     if (upstream.some((other) => barrier.groups[other] !== null)) continue
     found ??= []
-    found.push({ barrier: id, node: joins[index] ?? '', branches: group.entries().map(([, branch]) => branch) })
+    found.push({ barrier: id, node: joins[index] ?? '', branches: group.values() })
   }
   return found
 }
 
 /** The branches of a group become one: the one with the lowest slot survives and answers for all. */
 function merge(draft: Draft, { barrier, node, branches }: Group): void {
-  const group = branches.map((id) => branchOf(draft.state, id)).sort((a, b) => a.slot - b.slot)
-  const [survivor, ...others] = group
-  if (survivor === undefined) return
-  const merged = mergedAtRendezvous(draft, barrierOf(draft.state, barrier), group)
+  const survivor = branchOf(draft.state, branches[0] ?? '')
+  const merged = mergedAtRendezvous(draft, barrierOf(draft.state, barrier), branches)
   const state = 'state' in merged ? merged.state : undefined
   const at = { branch: survivor.id, agent: node, turn: survivor.turn + 1 }
   emit(draft, {
@@ -55,7 +54,7 @@ function merge(draft: Draft, { barrier, node, branches }: Group): void {
     barrier,
     node,
     branch: survivor.id,
-    merged: others.map((branch) => branch.id),
+    merged: branches.slice(1),
     ...(state !== undefined && { state }),
   })
   if (!('problem' in merged)) return

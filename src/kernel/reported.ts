@@ -47,8 +47,9 @@ export function contributions(barrier: Barrier, deciding: readonly number[] | nu
   const counted = counts(deciding)
   const here: Contribution[] = []
   const outward: Contribution[] = []
-  for (const [index, slot] of barrier.slots.entries()) {
-    if (!counted(index) || (slot.status !== 'arrived' && slot.status !== 'escaped')) continue
+  for (let index = 0; index < barrier.calls.length; index++) {
+    const slot = barrier.slots.get(index)
+    if (!counted(index) || (slot?.status !== 'arrived' && slot?.status !== 'escaped')) continue
     for (const item of slot.carried) (item.for === barrier.id ? here : outward).push(item)
   }
   return { here: byId(here, (item) => item.branch), outward }

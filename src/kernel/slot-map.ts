@@ -56,6 +56,15 @@ export class SlotMap<V> {
   }
 
   /** In the order of the slots, whatever the order in which they were written. */
+  values(): V[] {
+    const values: V[] = []
+    for (let index = 0; index < this.#log.places.length; index++) {
+      const value = this.get(index)
+      if (value !== undefined) values.push(value)
+    }
+    return values
+  }
+
   entries(): [number, V][] {
     const entries: [number, V][] = []
     for (let index = 0; index < this.#log.places.length; index++) {

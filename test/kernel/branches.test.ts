@@ -58,6 +58,7 @@ const move = fc.oneof(
     arbitrary: fc.record({ type: fc.constant('start' as const), which: fc.oneof(fc.constant(-1), fc.nat(20)), gap: fc.nat(9) }),
   },
   { weight: 2, arbitrary: fc.record({ type: fc.constant('change' as const), which: fc.nat(20) }) },
+  { weight: 4, arbitrary: fc.record({ type: fc.constant('hold' as const), which: fc.nat(20), request: fc.option(fc.nat(9)) }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant('delete' as const), which: fc.nat(20) }) },
 )
 /** Moves under one token, from one of the versions that there are. */
@@ -96,6 +97,15 @@ function moved(version: Version, step: Move, edit: number | null): Version {
     model.set(id, changed)
     return { ...version, branches: branches.set(id, changed, edit), model, seq }
   }
+  if (step.type === 'hold') {
+    const given = step.request === null ? {} : { value: step.request }
+    const action = { type: 'invoke', to: 'C', ...(step.request !== null && { request: step.request }) } as const
+    const requests = { from: branch.agent, ...given }
+    const changed: Branch = { ...branch, agent: 'C', startSeq: 0, startAt: 0, standing: { status: 'held' }, requests, action }
+    if (branch.standing.status === 'held') return version
+    model.set(id, changed)
+    return { ...version, branches: branches.set(id, changed, edit).hold(changed, edit), model, seq }
+  }
   if (branch.standing.status !== 'ready' || branch.startSeq !== 0) return version
   const started: Branch = { ...branch, startSeq: seq, startAt: 7, standing: { status: 'ready', ticket: null } }
   model.set(id, started)
@@ -130,6 +140,7 @@ const begun = (before: Version, after: Version): string[] =>
 
 test('property: they hold what a map holds, in every version, whatever was made from an older one', () => {
   let alike = 0
+  let held = 0
   fc.assert(
     fc.property(fc.array(piece, { minLength: 1, maxLength: 12 }), (pieces) => {
       const versions: Version[] = [{ branches: Branches.empty(), model: new Map(), opened: {}, seq: 0, tail: 0 }]
@@ -138,6 +149,8 @@ test('property: they hold what a map holds, in every version, whatever was made 
         for (const step of moves) {
           version = moved(version, step, owned ? 1_000 + index : null)
           if (version.branches.ticketOfNext('r.0', version.seq + 1, 7) !== null) alike++
+          const isHeld = step.type === 'hold' && version.model.get('r.0')?.standing.status === 'held'
+          if (isHeld && owned && version.branches.own('r.0', 1_000 + index) === undefined) held++
         }
         versions.push(version)
       })
@@ -153,4 +166,5 @@ test('property: they hold what a map holds, in every version, whatever was made 
     { numRuns: 300 },
   )
   expect(alike).toBeGreaterThan(100)
+  expect(held).toBeGreaterThan(20)
 })

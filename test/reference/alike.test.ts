@@ -10,6 +10,7 @@ vi.mock('../../src/kernel/branches.js', async (original) => ({ ...(await origina
 test('property: the kernel does what the reference does, also with branches that are kept as one', { timeout: 3_600_000 }, () => {
   expect(branches.alikeFrom).toBe(0)
   const open = vi.spyOn(branches.Branches.prototype, 'open')
+  const hold = vi.spyOn(branches.Branches.prototype, 'hold')
   fc.assert(
     fc.property(fc.nat(2 ** 31 - 1), (seed) => {
       expect(difference(seed, 6)).toBeNull()
@@ -18,4 +19,5 @@ test('property: the kernel does what the reference does, also with branches that
     { numRuns: 60, seed: Number(process.env['TUTTI_SEED'] ?? 2), endOnFailure: true },
   )
   expect(open.mock.calls.length).toBeGreaterThan(1_000)
+  expect(hold.mock.calls.length).toBeGreaterThan(1_000)
 })
