@@ -183,6 +183,7 @@ export class Branches {
       startSeq: 0,
       startAt: 0,
     }
+    if (own.#alike.size === 0) own.beginLog(0)
     own.#alike = own.#alike.set(parent.id, [...family, made], edit)
     own.#size++
     return own
@@ -309,6 +310,12 @@ export class Branches {
     return true
   }
 
+  /** A log that no other version writes to, with as much in it already. */
+  private beginLog(seen: number): void {
+    this.#log = { length: seen }
+    this.#seen = seen
+  }
+
   private happens(when: Int32Array, slot: number): void {
     when[slot] = this.#log.length++
     this.#seen++
@@ -319,12 +326,12 @@ export class Branches {
     if (this.#log.length === this.#seen) return siblings
     let own = siblings
     const copied = (some: Siblings): Siblings => {
-      const copy = { ...some, fates: this.seenOf(some) }
+      const copy = copyOf(some, this.seenOf(some), null)
       if (some === siblings) own = copy
       return copy
     }
     this.#alike = Trie.from(this.#alike.entries().map(([opener, family]) => [opener, family.map(copied)] as const))
-    this.#log = { length: this.#seen }
+    this.beginLog(this.#seen)
     this.#near = own
     return own
   }
@@ -340,8 +347,7 @@ export class Branches {
 
   private changing(siblings: Siblings, edit: Edit | null): Siblings {
     if (edit !== null && siblings.edit === edit) return siblings
-    const copy = { ...siblings }
-    copy.edit = edit
+    const copy = copyOf(siblings, siblings.fates, edit)
     const family = this.#alike.get(siblings.opener) ?? noFamily
     this.#alike = this.#alike.set(
       siblings.opener,
@@ -364,6 +370,25 @@ function slotIn({ first, opener, opened }: Siblings, id: string): number {
     ordinal = ordinal * 10 + digit
   }
   return ordinal - first < opened ? ordinal - first : -1
+}
+
+/** Field by field: what spreading makes has a form of its own, which comes and goes with the collector, and compiled code with it. */
+function copyOf(siblings: Siblings, fates: Fates, edit: Edit | null): Siblings {
+  return {
+    scope: siblings.scope,
+    opener: siblings.opener,
+    first: siblings.first,
+    from: siblings.from,
+    calls: siblings.calls,
+    depth: siblings.depth,
+    ticket: siblings.ticket,
+    fates,
+    edit,
+    opened: siblings.opened,
+    started: siblings.started,
+    startSeq: siblings.startSeq,
+    startAt: siblings.startAt,
+  }
 }
 
 function noFates(width: number): Fates {
