@@ -1,44 +1,14 @@
-import type { Invoke } from './action.js'
 import { childBranch } from './ids.js'
+import { copyOf, type Fates, never, noFates, oneAsOpened, oneHeld, type Siblings, slotIn } from './siblings.js'
 import type { Barrier, Branch } from './state.js'
 import { type Edit, Trie } from './trie.js'
 
-/** The children of a fork that were opened and started one right after the other, and what they have in common. */
-interface Siblings {
-  readonly scope: string
-  readonly opener: string
-  /** The ordinal of the one at slot 0; the others follow. */
-  readonly first: number
-  /** Who asks, and what for. */
-  readonly from: string
-  readonly calls: Barrier['calls']
-  readonly depth: number
-  /** The place in the queue of turns of the one at slot 0; the others follow. */
-  readonly ticket: number
-  readonly fates: Fates
-  edit: Edit | null
-  opened: number
-  /** How many of them have started: those with the lowest slots, the first by this event and the others by those after it. */
-  started: number
-  startSeq: number
-  startAt: number
+/** Where a branch stands among those that it was opened with, whatever has become of it. */
+interface Place {
+  readonly id: string
+  readonly siblings: Siblings
+  readonly slot: number
 }
-
-/** What has become of siblings since. When, by slot, is counted over all of a log. */
-interface Fates {
-  /** When something first happened to it: from then on it is kept by itself, or is over, */
-  readonly parted: Int32Array
-  /** unless it came to a rendezvous by its first turn, and nothing is to be known of it but this action, */
-  readonly held: Int32Array
-  readonly actions: (Invoke | undefined)[]
-  /** until something happened to it there. */
-  readonly left: Int32Array
-  /** How many are kept by themselves, or are over. */
-  gone: number
-}
-
-/** When something happens that has not. */
-const never = 2 ** 31 - 1
 
 /** What several versions write to. Each sees as much of it as was there when it was made; one that is not the latest takes a copy. */
 interface Log {
@@ -48,9 +18,6 @@ interface Log {
 /** How many children a fork has at least for them to be worth keeping as one: a few are kept, changed and compared faster by themselves. */
 export const alikeFrom = 32
 
-const started: Branch['standing'] = Object.freeze({ status: 'ready', ticket: null })
-const held: Branch['standing'] = Object.freeze({ status: 'held' })
-const noCarried: Branch['carried'] = Object.freeze([])
 const noFamily: readonly Siblings[] = Object.freeze([])
 
 /**
@@ -69,9 +36,9 @@ export class Branches {
   #seen: number
   #size: number
   readonly #edit: Edit | null
-  /** What was last made, and whose siblings were last looked for: one decision asks for the same few again and again. */
+  /** What was last made, and whose place was last looked for: one decision asks for the same few again and again. */
   #last: Branch | null
-  #near: Siblings | null
+  #place: Place | null
 
   private constructor(
     kept: Trie<Branch>,
@@ -81,7 +48,7 @@ export class Branches {
     size: number,
     edit: Edit | null,
     last: Branch | null,
-    near: Siblings | null,
+    place: Place | null,
   ) {
     this.#kept = kept
     this.#alike = alike
@@ -90,7 +57,7 @@ export class Branches {
     this.#size = size
     this.#edit = edit
     this.#last = last
-    this.#near = near
+    this.#place = place
   }
 
   static empty(): Branches {
@@ -110,9 +77,9 @@ export class Branches {
     if (this.#last !== null && this.#last.id === id) return this.#last
     const kept = this.#kept.get(id)
     if (kept !== undefined) return kept
-    const siblings = this.siblingsOf(id)
-    if (siblings === null) return undefined
-    this.#last = this.one(siblings, slotIn(siblings, id), id)
+    const place = this.placeOf(id)
+    if (place === null || !this.isHere(place.siblings, place.slot)) return undefined
+    this.#last = this.one(place.siblings, place.slot, id)
     return this.#last
   }
 
@@ -143,10 +110,10 @@ export class Branches {
   hold({ id, slot, agent, turn, attempt, state, memory, action }: Branch, edit: Edit | null): Branches {
     if (turn !== 1 || attempt !== 1 || state !== undefined || memory !== null) return this
     if (action?.type !== 'invoke' || action.to !== agent) return this
-    const siblings = this.openedWith(id)
-    if (siblings === null || this.sees(siblings.fates.held, slot)) return this
+    const place = this.placeOf(id)
+    if (place === null || this.sees(place.siblings.fates.held, slot)) return this
     const own = this.by(edit)
-    const { fates } = own.writing(siblings)
+    const { fates } = own.writing(place)
     // Without holes, which would make a list that begins far out a slow one.
     while (fates.actions.length < slot) fates.actions.push(undefined)
     fates.actions[slot] = action
@@ -191,18 +158,19 @@ export class Branches {
 
   /** The place in the queue of a branch that can start as the next of those alike; null if it can't. */
   ticketOfNext(id: string, seq: number, at: number): number | null {
-    const siblings = this.siblingsOf(id)
-    if (siblings === null || slotIn(siblings, id) !== siblings.started) return null
-    const follows = siblings.started === 0 || (siblings.startSeq + siblings.started === seq && siblings.startAt === at)
-    return follows ? siblings.ticket + siblings.started : null
+    const place = this.placeOf(id)
+    if (place === null || place.slot !== place.siblings.started || !this.isHere(place.siblings, place.slot)) return null
+    const { started, startSeq, startAt, ticket } = place.siblings
+    const follows = started === 0 || (startSeq + started === seq && startAt === at)
+    return follows ? ticket + started : null
   }
 
   /** Starts it. */
   startNext(id: string, seq: number, at: number, edit: Edit | null): Branches {
     const own = this.by(edit)
-    const siblings = own.siblingsOf(id)
-    if (siblings === null) return own
-    const changing = own.changing(siblings, edit)
+    const place = own.placeOf(id)
+    if (place === null) return own
+    const changing = own.changing(place.siblings, edit)
     if (changing.started === 0) {
       changing.startSeq = seq
       changing.startAt = at
@@ -274,39 +242,38 @@ export class Branches {
     return !this.sees(fates.parted, slot) || (this.sees(fates.held, slot) && !this.sees(fates.left, slot))
   }
 
-  /** Those that a branch is kept with, if it is not kept by itself. */
-  private siblingsOf(id: string): Siblings | null {
-    const siblings = this.openedWith(id)
-    return siblings !== null && this.isHere(siblings, slotIn(siblings, id)) ? siblings : null
+  private placeOf(id: string): Place | null {
+    if (this.#alike.size === 0) return null
+    const last = this.#place
+    if (last !== null && last.id === id) return last
+    const beside = last === null ? -1 : slotIn(last.siblings, id)
+    const place = last !== null && beside >= 0 ? { id, siblings: last.siblings, slot: beside } : this.lookFor(id)
+    if (place !== null) this.#place = place
+    return place
   }
 
-  /** Those that a branch was opened with, if there are still some, whatever has become of it. */
-  private openedWith(id: string): Siblings | null {
-    if (this.#alike.size === 0) return null
-    if (this.#near !== null && slotIn(this.#near, id) >= 0) return this.#near
-    const family = this.#alike.get(id.slice(0, id.lastIndexOf('.'))) ?? noFamily
-    const found = family.find((siblings) => slotIn(siblings, id) >= 0) ?? null
-    if (found !== null) this.#near = found
-    return found
+  private lookFor(id: string): Place | null {
+    for (const siblings of this.#alike.get(id.slice(0, id.lastIndexOf('.'))) ?? noFamily) {
+      const slot = slotIn(siblings, id)
+      if (slot >= 0) return { id, siblings, slot }
+    }
+    return null
   }
 
   /** This one, if it belongs to this edit, else a copy that does. */
   private by(edit: Edit | null): Branches {
     if (edit !== null && this.#edit === edit) return this
-    return new Branches(this.#kept, this.#alike, this.#log, this.#seen, this.#size, edit, this.#last, this.#near)
+    return new Branches(this.#kept, this.#alike, this.#log, this.#seen, this.#size, edit, this.#last, this.#place)
   }
 
   /** From here on a branch is not kept with its siblings: whether it was. */
   private goes(id: string, edit: Edit | null): boolean {
-    const siblings = this.siblingsOf(id)
-    if (siblings === null) return false
-    const { scope, opener, opened, fates } = this.writing(siblings)
-    const slot = slotIn(siblings, id)
-    this.happens(this.sees(fates.parted, slot) ? fates.left : fates.parted, slot)
-    if (++fates.gone < opened) return true
-    const others = (this.#alike.get(opener) ?? noFamily).filter((some) => some.scope !== scope)
-    this.#alike = others.length === 0 ? this.#alike.delete(opener, edit) : this.#alike.set(opener, others, edit)
-    this.#near = null
+    const place = this.placeOf(id)
+    if (place === null || !this.isHere(place.siblings, place.slot)) return false
+    const siblings = this.writing(place)
+    const { opened, fates } = siblings
+    this.happens(this.sees(fates.parted, place.slot) ? fates.left : fates.parted, place.slot)
+    if (++fates.gone === opened) this.replace(siblings, [], edit)
     return true
   }
 
@@ -321,19 +288,19 @@ export class Branches {
     this.#seen++
   }
 
-  /** The siblings, to write what becomes of one. Copies all, if others have written to the log after what this version sees of it. */
-  private writing(siblings: Siblings): Siblings {
-    if (this.#log.length === this.#seen) return siblings
-    let own = siblings
-    const copied = (some: Siblings): Siblings => {
-      const copy = copyOf(some, this.seenOf(some), null)
-      if (some === siblings) own = copy
-      return copy
-    }
+  /** The siblings at a place, to write what becomes of one. */
+  private writing(place: Place): Siblings {
+    if (this.#log.length === this.#seen) return place.siblings
+    this.copyLog()
+    return this.placeOf(place.id)?.siblings ?? place.siblings
+  }
+
+  /** Others have written to the log after what this version sees of it. */
+  private copyLog(): void {
+    const copied = (siblings: Siblings): Siblings => copyOf(siblings, this.seenOf(siblings), null)
     this.#alike = Trie.from(this.#alike.entries().map(([opener, family]) => [opener, family.map(copied)] as const))
+    this.#place = null
     this.beginLog(this.#seen)
-    this.#near = own
-    return own
   }
 
   /** What this version sees of what has become of them. */
@@ -348,102 +315,14 @@ export class Branches {
   private changing(siblings: Siblings, edit: Edit | null): Siblings {
     if (edit !== null && siblings.edit === edit) return siblings
     const copy = copyOf(siblings, siblings.fates, edit)
-    const family = this.#alike.get(siblings.opener) ?? noFamily
-    this.#alike = this.#alike.set(
-      siblings.opener,
-      family.map((some) => (some.scope === siblings.scope ? copy : some)),
-      edit,
-    )
-    this.#near = copy
+    this.replace(siblings, [copy], edit)
     return copy
   }
-}
 
-/** Which of the siblings an id is that of: its last part is a number as ids have it. Below 0: of none. */
-function slotIn({ first, opener, opened }: Siblings, id: string): number {
-  const from = opener.length + 1
-  if (id.length <= from || id.charCodeAt(from - 1) !== 46 || !id.startsWith(opener)) return -1
-  let ordinal = 0
-  for (let at = from; at < id.length; at++) {
-    const digit = id.charCodeAt(at) - 48
-    if (digit < 0 || digit > 9 || (digit === 0 && at === from && id.length > from + 1)) return -1
-    ordinal = ordinal * 10 + digit
-  }
-  return ordinal - first < opened ? ordinal - first : -1
-}
-
-/** Field by field: what spreading makes has a form of its own, which comes and goes with the collector, and compiled code with it. */
-function copyOf(siblings: Siblings, fates: Fates, edit: Edit | null): Siblings {
-  return {
-    scope: siblings.scope,
-    opener: siblings.opener,
-    first: siblings.first,
-    from: siblings.from,
-    calls: siblings.calls,
-    depth: siblings.depth,
-    ticket: siblings.ticket,
-    fates,
-    edit,
-    opened: siblings.opened,
-    started: siblings.started,
-    startSeq: siblings.startSeq,
-    startAt: siblings.startAt,
-  }
-}
-
-function noFates(width: number): Fates {
-  const nothing = () => new Int32Array(width).fill(never)
-  return { parted: nothing(), held: nothing(), actions: [], left: nothing(), gone: 0 }
-}
-
-function oneAsOpened(siblings: Siblings, slot: number, id: string): Branch {
-  const { started: all, startSeq, startAt, ticket } = siblings
-  const agent = siblings.calls[slot]?.to ?? ''
-  if (slot < all) return one(siblings, slot, id, agent, startSeq + slot, startAt, started, null, null)
-  return one(siblings, slot, id, agent, 0, 0, { status: 'ready', ticket: ticket + slot }, null, null)
-}
-
-function oneHeld(siblings: Siblings, slot: number, id: string, action: Invoke): Branch {
-  const from = siblings.calls[slot]?.to ?? ''
-  const requests = action.request === undefined ? { from } : { from, value: action.request }
-  return one(siblings, slot, id, action.to, 0, 0, held, requests, action)
-}
-
-function one(
-  { scope, from, calls, depth }: Siblings,
-  slot: number,
-  id: string,
-  agent: string,
-  startSeq: number,
-  startAt: number,
-  standing: Branch['standing'],
-  requests: Branch['requests'],
-  action: Branch['action'],
-): Branch {
-  const request = calls[slot]?.request
-  return {
-    id,
-    agent,
-    scope,
-    slot,
-    slots: null,
-    depth,
-    turn: 1,
-    attempt: 1,
-    startSeq,
-    startAt,
-    rejections: 0,
-    failures: 0,
-    standing,
-    state: undefined,
-    message: request === undefined ? { kind: 'request', from } : { kind: 'request', from, value: request },
-    requests,
-    carried: noCarried,
-    memory: null,
-    action,
-    children: 0,
-    forks: 0,
-    asks: 0,
+  private replace({ opener, scope }: Siblings, by: readonly Siblings[], edit: Edit | null): void {
+    const family = (this.#alike.get(opener) ?? noFamily).flatMap((some) => (some.scope === scope ? by : some))
+    this.#alike = family.length === 0 ? this.#alike.delete(opener, edit) : this.#alike.set(opener, family, edit)
+    this.#place = null
   }
 }
 

@@ -1,0 +1,132 @@
+import type { Invoke } from './action.js'
+import type { Barrier, Branch } from './state.js'
+import type { Edit } from './trie.js'
+
+/** The children of a fork that were opened and started one right after the other, and what they have in common. */
+export interface Siblings {
+  readonly scope: string
+  readonly opener: string
+  /** The ordinal of the one at slot 0; the others follow. */
+  readonly first: number
+  /** Who asks, and what for. */
+  readonly from: string
+  readonly calls: Barrier['calls']
+  readonly depth: number
+  /** The place in the queue of turns of the one at slot 0; the others follow. */
+  readonly ticket: number
+  readonly fates: Fates
+  edit: Edit | null
+  opened: number
+  /** How many of them have started: those with the lowest slots, the first by this event and the others by those after it. */
+  started: number
+  startSeq: number
+  startAt: number
+}
+
+/** What has become of siblings since. When, by slot, is counted over all of a log. */
+export interface Fates {
+  /** When something first happened to it: from then on it is kept by itself, or is over, */
+  readonly parted: Int32Array
+  /** unless it came to a rendezvous by its first turn, and nothing is to be known of it but this action, */
+  readonly held: Int32Array
+  readonly actions: (Invoke | undefined)[]
+  /** until something happened to it there. */
+  readonly left: Int32Array
+  /** How many are kept by themselves, or are over. */
+  gone: number
+}
+
+/** When something happens that has not. */
+export const never: number = 2 ** 31 - 1
+
+const started: Branch['standing'] = Object.freeze({ status: 'ready', ticket: null })
+const held: Branch['standing'] = Object.freeze({ status: 'held' })
+const noCarried: Branch['carried'] = Object.freeze([])
+
+/** Which of the siblings an id is that of: its last part is a number as ids have it. Below 0: of none. */
+export function slotIn({ first, opener, opened }: Siblings, id: string): number {
+  const from = opener.length + 1
+  if (id.length <= from || id.charCodeAt(from - 1) !== 46 || !id.startsWith(opener)) return -1
+  let ordinal = 0
+  for (let at = from; at < id.length; at++) {
+    const digit = id.charCodeAt(at) - 48
+    if (digit < 0 || digit > 9 || (digit === 0 && at === from && id.length > from + 1)) return -1
+    ordinal = ordinal * 10 + digit
+  }
+  return ordinal - first < opened ? ordinal - first : -1
+}
+
+/** Field by field: what spreading makes has a form of its own, which comes and goes with the collector, and compiled code with it. */
+export function copyOf(siblings: Siblings, fates: Fates, edit: Edit | null): Siblings {
+  return {
+    scope: siblings.scope,
+    opener: siblings.opener,
+    first: siblings.first,
+    from: siblings.from,
+    calls: siblings.calls,
+    depth: siblings.depth,
+    ticket: siblings.ticket,
+    fates,
+    edit,
+    opened: siblings.opened,
+    started: siblings.started,
+    startSeq: siblings.startSeq,
+    startAt: siblings.startAt,
+  }
+}
+
+export function noFates(width: number): Fates {
+  const nothing = () => new Int32Array(width).fill(never)
+  return { parted: nothing(), held: nothing(), actions: [], left: nothing(), gone: 0 }
+}
+
+export function oneAsOpened(siblings: Siblings, slot: number, id: string): Branch {
+  const { started: all, startSeq, startAt, ticket } = siblings
+  const agent = siblings.calls[slot]?.to ?? ''
+  if (slot < all) return one(siblings, slot, id, agent, startSeq + slot, startAt, started, null, null)
+  return one(siblings, slot, id, agent, 0, 0, { status: 'ready', ticket: ticket + slot }, null, null)
+}
+
+export function oneHeld(siblings: Siblings, slot: number, id: string, action: Invoke): Branch {
+  const from = siblings.calls[slot]?.to ?? ''
+  const requests = action.request === undefined ? { from } : { from, value: action.request }
+  return one(siblings, slot, id, action.to, 0, 0, held, requests, action)
+}
+
+function one(
+  { scope, from, calls, depth }: Siblings,
+  slot: number,
+  id: string,
+  agent: string,
+  startSeq: number,
+  startAt: number,
+  standing: Branch['standing'],
+  requests: Branch['requests'],
+  action: Branch['action'],
+): Branch {
+  const request = calls[slot]?.request
+  return {
+    id,
+    agent,
+    scope,
+    slot,
+    slots: null,
+    depth,
+    turn: 1,
+    attempt: 1,
+    startSeq,
+    startAt,
+    rejections: 0,
+    failures: 0,
+    standing,
+    state: undefined,
+    message: request === undefined ? { kind: 'request', from } : { kind: 'request', from, value: request },
+    requests,
+    carried: noCarried,
+    memory: null,
+    action,
+    children: 0,
+    forks: 0,
+    asks: 0,
+  }
+}
