@@ -57,8 +57,8 @@ export const topologyMutants: readonly Mutant[] = [
       },
       {
         file: 'kernel/rendezvous.js',
-        find: 'sort((a, b) => a.slot - b.slot)',
-        put: 'sort((a, b) => a.requests.seq - b.requests.seq)',
+        find: 'branches: group.values() });',
+        put: 'branches: group.values().sort((a, b) => branchOf(draft.state, a).requests.seq - branchOf(draft.state, b).requests.seq) });',
       },
     ],
   },
@@ -160,11 +160,8 @@ export const topologyMutants: readonly Mutant[] = [
   {
     name: 'a merged branch with another id',
     cuts: [
-      {
-        file: 'kernel/rendezvous.js',
-        find: 'const [survivor, ...others] = group;',
-        put: 'const [survivor, ...others] = [...group].reverse();',
-      },
+      { file: 'kernel/rendezvous.js', find: "branchOf(draft.state, branches[0] ?? '')", put: 'branchOf(draft.state, branches.at(-1))' },
+      { file: 'kernel/rendezvous.js', find: 'merged: branches.slice(1)', put: 'merged: branches.slice(0, -1).reverse()' },
     ],
   },
   {
@@ -246,8 +243,8 @@ export const topologyMutants: readonly Mutant[] = [
     cuts: [
       {
         file: 'kernel/reported.js',
-        find: "(slot.status !== 'arrived' && slot.status !== 'escaped'))",
-        put: 'slot.carried === undefined)',
+        find: "(slot?.status !== 'arrived' && slot?.status !== 'escaped'))",
+        put: 'slot?.carried === undefined)',
       },
       {
         file: 'kernel/fold-branches.js',
