@@ -8,34 +8,27 @@ const bytesMax = 500_000
 
 const kindOf = (session: string): string => `said in ${session}`
 
-interface SaidAt extends Said {
-  readonly at: number
-}
-
 /** What a run adds to the conversation of its session: what it was asked and what it gave, with the write that ends it. A child run adds nothing. */
 export function saidMarks(before: State, after: State): Mark[] {
   const { run, outcome } = after
   if (before.status === after.status || after.status !== 'succeeded' || outcome?.status !== 'succeeded') return []
   if (run === null || run.session === null || run.parent !== null) return []
-  const said: SaidAt = { at: after.at, input: run.input, output: outcome.output }
+  const said: Said = { input: run.input, output: outcome.output }
   return [{ kind: kindOf(run.session), key: 'said', body: JSON.stringify(said) }]
 }
 
-/** What runs of a session that have ended left of it, in the order in which they ended. */
+/** What runs of a session that have ended left of it, in the order in which they ended: the store's, because times may be equal, or go backwards. */
 export async function conversationOf(store: Store, session: string): Promise<readonly Said[]> {
   const marks = await store.marks({ kind: kindOf(session) })
-  const all = marks
-    .flatMap(({ run, body }) => (body === null ? [] : [{ run, bytes: body.length, said: JSON.parse(body) as SaidAt }]))
-    .sort((a, b) => a.said.at - b.said.at || (a.run < b.run ? -1 : 1))
-  const kept: Said[] = []
+  const newest: Said[] = []
   let bytes = 0
-  for (const { said, bytes: more } of all.reverse()) {
-    bytes += more
-    if (bytes > bytesMax || kept.length === saidMax) break
-    const { at: _, ...rest } = said
-    kept.unshift(rest)
+  for (const { body } of marks.toReversed()) {
+    if (body === null) continue
+    bytes += body.length
+    if (bytes > bytesMax || newest.length === saidMax) break
+    newest.push(JSON.parse(body) as Said)
   }
-  return kept
+  return newest.reverse()
 }
 
 // Control characters and halves of characters are none that every store can keep.

@@ -13,7 +13,10 @@ export interface Store {
   join(worker: { readonly nonce: string }): Promise<number>
   /** Forgets a worker and gives its runs back, due at `at`. */
   leave(worker: number, at: number): Promise<void>
-  /** Says that a worker is alive, and what is known of all others. One that was fenced meanwhile joins again and owns nothing. */
+  /**
+   * Says that a worker is alive, and what is known of all others. One that was fenced meanwhile joins again and owns nothing; the others
+   * are told, as of one that joins.
+   */
   beat(worker: number): Promise<readonly Peer[]>
   /** Declares a worker dead if its beat is still the one that was seen, and gives its runs back, due at `at`; how many these were. */
   fence(peer: { readonly worker: number; readonly beat: number }, at: number): Promise<number>
@@ -29,6 +32,7 @@ export interface Store {
   load(run: string, options?: LoadOptions): Promise<Loaded | null>
   /** The runs, newest first. */
   list(filter: ListFilter): Promise<readonly RunRow[]>
+  /** In the order in which they were first set, of all runs together; one that is changed keeps its place. */
   marks(filter: MarkFilter): Promise<readonly MarkRow[]>
   record(kind: string, key: string): Promise<StoredRecord | null>
   /** All records of a kind, by key. */

@@ -20,8 +20,13 @@ interface Kept {
   wake: number | null
   snapshot: Snapshot | null
   readonly rows: EventRow[]
-  readonly marks: Map<string, Mark>
+  readonly marks: Map<string, KeptMark>
   readonly blobs: Set<string>
+}
+
+/** `place`: among the marks of all runs, the number of the one that was set first. */
+interface KeptMark extends Mark {
+  readonly place: number
 }
 
 /** `run`: what it belongs to. */
@@ -61,6 +66,7 @@ export function memoryStore(): Store {
   const wakers = new Set<() => void>()
   let joined = 0
   let created = 0
+  let marked = 0
   let commits = 0
 
   function conflictOf(put: Put): Verdict | null {
@@ -166,13 +172,15 @@ export function memoryStore(): Store {
     if (item.wake !== undefined) kept.wake = item.wake
     if (item.own === 'take' && !workers.has(item.by)) kept.wake = item.at
     if (item.snapshot !== undefined) kept.snapshot = item.snapshot
-    if (item.marks !== undefined)
-      for (const mark of item.marks) {
-        if (mark.body === null) kept.marks.delete(keyOf(mark.kind, mark.key))
-        else kept.marks.set(keyOf(mark.kind, mark.key), mark)
-      }
+    if (item.marks !== undefined) for (const mark of item.marks) applyMark(kept, mark)
     if (item.puts !== undefined) for (const put of item.puts) applyPut(put, kept)
     if (item.blobs !== undefined) for (const { hash, body } of item.blobs) refer(kept, hash, body)
+  }
+
+  function applyMark({ marks }: Kept, { kind, key, body }: Mark): void {
+    const name = keyOf(kind, key)
+    if (body === null) marks.delete(name)
+    else marks.set(name, { kind, key, body, place: marks.get(name)?.place ?? ++marked })
   }
 
   /** A worker that was fenced can take nothing: what it would take is due at once. */
@@ -237,8 +245,11 @@ export function memoryStore(): Store {
     },
     beat: async (worker) => {
       const self = workers.get(worker)
-      if (self === undefined) workers.set(worker, { beat: 0, seen: -1, rung: new Set() })
-      else self.beat++
+      if (self !== undefined) self.beat++
+      else {
+        workers.set(worker, { beat: 0, seen: -1, rung: new Set() })
+        committed(worker)
+      }
       const peers: { worker: number; beat: number; gone: boolean }[] = []
       for (const [number, { beat }] of workers) if (number !== worker) peers.push({ worker: number, beat, gone: false })
       return peers
@@ -295,10 +306,12 @@ export function memoryStore(): Store {
       return found
     },
     marks: async ({ kind, run }) => {
-      const among = run === undefined ? [...runs.entries()] : [...runs.entries()].filter(([id]) => id === run)
-      return among.flatMap(([id, kept]) =>
-        [...kept.marks.values()].filter((mark) => mark.kind === kind).map((mark): MarkRow => ({ ...mark, run: id })),
-      )
+      const found: { readonly place: number; readonly mark: MarkRow }[] = []
+      for (const [id, { marks }] of runs) {
+        if (run !== undefined && id !== run) continue
+        for (const { place, ...mark } of marks.values()) if (mark.kind === kind) found.push({ place, mark: { run: id, ...mark } })
+      }
+      return found.sort((a, b) => a.place - b.place).map(({ mark }) => mark)
     },
     record: async (kind, key) => {
       const found = records.get(keyOf(kind, key))

@@ -1,6 +1,6 @@
 import type { ModelFactory } from 'tutti'
 import { tool, topology } from 'tutti'
-import { script } from 'tutti/testing'
+import { script, virtualClock } from 'tutti/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { deferred, opened, rest } from '../engine/opened.js'
@@ -91,6 +91,23 @@ describe('an agent that remembers', () => {
       'user: four',
     ])
     expect(of('elsewhere')).toEqual(['user: elsewhere'])
+  })
+
+  test.each([
+    ['stands still', () => 0],
+    ['goes backwards', () => -1_000],
+  ])("'session' is told what was said in its order on a clock that %s", async (_, step) => {
+    const chat = topology({ name: 'chat', flows: ['Start -> A -> End'], agents: { A: { memory: 'session' } } })
+    const { models, heard } = spied(script({ A: () => 'ok' }))
+    const { sleep } = virtualClock()
+    let now = 1_000_000
+    await using tutti = await opened({ models, clock: { now: () => now, sleep } })
+    const said = ['0', '1', '2', '3', '4', '5', '6', '7']
+    for (const input of said) {
+      await tutti.execute(chat, { input, session: 's' })
+      now += step()
+    }
+    expect(told(heard.at(-1) as Heard).filter((line) => line.startsWith('user'))).toEqual(said.map((text) => `user: ${text}`))
   })
 
   test('shows it to its instructions, and code sees what it was told and did', async () => {
