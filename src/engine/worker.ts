@@ -38,6 +38,8 @@ export class Worker {
   #started = false
   #claiming: Promise<void> | null = null
   #wakeUp: () => void = () => {}
+  /** Somebody has come, gone, or written since the others were last asked after. */
+  #isNews = false
   #claimAgain = false
   /** Nobody knows whether the last claim was granted, or one that was granted could not be taken. */
   #unsure = false
@@ -100,19 +102,23 @@ export class Worker {
   async #beat(): Promise<void> {
     const everyMs = Math.max(1, Math.floor(this.#port.ttlMs / beatsPerTtl))
     while (!this.#stop.signal.aborted) {
+      // What comes from now on may not be in what the store answers.
+      this.#isNews = false
       try {
         await this.#watch()
       } catch (error) {
+        this.#isNews = true
         this.#warn('the other workers could not be watched', error)
       }
       // Alone on a clock of its own, a worker has nobody to watch and nobody to tell: it waits until somebody comes.
-      if (this.#port.clock !== systemClock && this.#watched.size === 0) await this.#company()
+      if (this.#port.clock !== systemClock && this.#watched.size === 0 && !this.#isNews) await this.#company()
       else await this.#tick(everyMs)
     }
   }
 
   /** Somebody has come, gone, or written to the store. */
   noticed(): void {
+    this.#isNews = true
     this.#wakeUp()
     this.claim()
   }

@@ -65,10 +65,16 @@ export function storeOver(connection: Connection, driver: Driver, { durability, 
       locks.remove(worker)
     },
     beat: async (worker) => {
-      const all = await connection.write(() => {
-        if (connection.run(sql.beat, worker).changes === 0) rejoin(connection, locks, worker)
-        return connection.all<{ id: number; beat: number }>(sql.workers)
-      })
+      const { all } = await connection.write(
+        () => {
+          const wasFenced = connection.run(sql.beat, worker).changes === 0
+          if (wasFenced) rejoin(connection, locks, worker)
+          return { wasFenced, all: connection.all<{ id: number; beat: number }>(sql.workers) }
+        },
+        ({ wasFenced }) => {
+          if (wasFenced) changes.committed(worker)
+        },
+      )
       const peers = all.filter(({ id }) => id !== worker)
       locks.lookOnlyAt(new Set(peers.map(({ id }) => id)))
       return peers.map(({ id, beat }) => ({ worker: id, beat, gone: locks.isGone(id) }))

@@ -230,6 +230,28 @@ export const ownerChecks: readonly StoreCheck[] = [
     },
   },
   {
+    promise: 'the others are told when a worker that was fenced joins again, and not of any other beat',
+    holds: async ({ store }) => {
+      const fenced = await joined(store)
+      const other = await joined(store)
+      const seen = await peerOf(store, other, fenced)
+      ok(seen !== undefined)
+      await store.fence(seen, 60)
+      store.moved(other)
+      let calls = 0
+      const stop = store.onMoved(() => calls++)
+      same(store.moved(other), false)
+      await store.beat(fenced)
+      ok(calls > 0)
+      same([store.moved(other), store.moved(other)], [true, false])
+      const before = calls
+      await store.beat(fenced)
+      await store.beat(other)
+      same([calls, store.moved(other)], [before, false])
+      stop()
+    },
+  },
+  {
     promise: 'nothing has moved while only the worker itself commits',
     holds: async ({ store }) => {
       const by = await joined(store)

@@ -16,16 +16,14 @@ export function virtualClock(start = 0): Clock & { advance(ms: number): Promise<
   const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
     new Promise((resolve) => {
       if (ms <= 0 || signal?.aborted) return resolve()
-      const sleeper: Sleeper = { due: now + ms, wake: resolve }
+      const wake = (): void => {
+        sleepers.delete(sleeper)
+        signal?.removeEventListener('abort', wake)
+        resolve()
+      }
+      const sleeper: Sleeper = { due: now + ms, wake }
       sleepers.add(sleeper)
-      signal?.addEventListener(
-        'abort',
-        () => {
-          sleepers.delete(sleeper)
-          resolve()
-        },
-        { once: true },
-      )
+      signal?.addEventListener('abort', wake, { once: true })
     })
 
   const advance = async (ms: number): Promise<void> => {
@@ -38,7 +36,6 @@ export function virtualClock(start = 0): Clock & { advance(ms: number): Promise<
       now = Math.max(now, next.due)
       for (const sleeper of due) {
         if (sleeper.due > now) break
-        sleepers.delete(sleeper)
         sleeper.wake()
       }
       await rest()

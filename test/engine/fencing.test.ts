@@ -2,6 +2,8 @@
 import type { Store } from 'tutti'
 import { open } from 'tutti'
 import { expect, test } from 'vitest'
+import { virtualClock } from 'tutti/testing'
+import { memoryStore } from '../../src/stores/memory.js'
 import { lasting } from '../graph/lasting.js'
 import { codeOf, deferred, rest, solo } from './opened.js'
 
@@ -113,4 +115,72 @@ test('a run that is there is found also while somebody here tries to start one o
   gate.resolve()
   expect(await looking).toBe('X')
   expect(await starting).toBe('RUN_EXISTS')
+})
+
+/** Two engines over one store, each on a clock of its own, and who of them has executed what. */
+function twoClocks(of: (who: 'one' | 'two') => { store: Store; gate: Promise<void> }) {
+  const ran: string[] = []
+  const join = async (who: 'one' | 'two') => {
+    const { store, gate } = of(who)
+    const definition = solo(async (turn) => {
+      ran.push(who)
+      await gate
+      return turn.finish(who)
+    })
+    const clock = virtualClock(who === 'one' ? 0 : 1_000_000)
+    return { clock, tutti: await open({ store, clock, workerTtlMs: 1_000, graceMs: 100, definitions: [definition], invariants: true }) }
+  }
+  return { ran, join }
+}
+
+test('a process that was fenced and comes back takes nothing from the one that has its runs now, also where nobody else was watched', async () => {
+  const store = memoryStore()
+  const gates = { one: deferred(), two: deferred() }
+  const { ran, join } = twoClocks((who) => ({ store, gate: gates[who].promise }))
+  const one = await join('one')
+  const { id } = await one.tutti.start('solo')
+  await until(() => ran.length === 1)
+  const two = await join('two')
+  for (let tries = 0; tries < 30 && !ran.includes('two'); tries++) await two.clock.advance(200)
+  for (let ticks = 0; ticks < 20; ticks++) {
+    await one.clock.advance(100)
+    await two.clock.advance(100)
+  }
+  gates.one.resolve()
+  gates.two.resolve()
+  expect(await (await two.tutti.run(id)).output()).toBe('two')
+  expect(ran).toEqual(['one', 'two'])
+  await Promise.all([one.tutti.close(), two.tutti.close()])
+})
+
+test('who comes while a process asks who is there is not overlooked by it', async () => {
+  const inner = memoryStore()
+  const answered = deferred()
+  const asked = deferred()
+  // The first answer of the store is on its way for a while.
+  const slow: Store = {
+    ...inner,
+    beat: async (worker) => {
+      const peers = await inner.beat(worker)
+      asked.resolve()
+      await answered.promise
+      return peers
+    },
+  }
+  const gate = deferred()
+  const { ran, join } = twoClocks((who) => ({ store: who === 'one' ? slow : inner, gate: gate.promise }))
+  const one = await join('one')
+  const { id } = await one.tutti.start('solo')
+  await until(() => ran.length === 1)
+  await asked.promise
+  const two = await join('two')
+  answered.resolve()
+  for (let ticks = 0; ticks < 20; ticks++) {
+    await one.clock.advance(250)
+    await two.clock.advance(250)
+  }
+  gate.resolve()
+  expect(await (await two.tutti.run(id)).output()).toBe('one')
+  expect(ran).toEqual(['one'])
+  await Promise.all([one.tutti.close(), two.tutti.close()])
 })
