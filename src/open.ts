@@ -16,8 +16,9 @@ import type { OpenOptions, Retention, Run, RunFilter, Tutti } from './engine/tut
 import { openStore, storePlace } from './stores/open-store.js'
 
 /** Opens an engine over a store. */
-export async function open(options: OpenOptions = {}): Promise<Tutti> {
-  checkOpen(options)
+export async function open(given: OpenOptions = {}): Promise<Tutti> {
+  checkOpen(given)
+  const options = takenOptions(given)
   const { store, own } = await storeOf(options.store, options.durability ?? 'process')
   const worker = await store.join({ nonce: crypto.randomUUID() })
   const engine = new Engine({
@@ -27,8 +28,8 @@ export async function open(options: OpenOptions = {}): Promise<Tutti> {
     ttlMs: options.workerTtlMs ?? 10_000,
     graceMs: options.graceMs ?? 5_000,
     concurrency: options.concurrency ?? Number.POSITIVE_INFINITY,
-    definitions: options.definitions ?? [],
-    resources: options.resources ?? [],
+    definitions: options.definitions,
+    resources: options.resources,
     models: options.models,
     prices: options.prices,
     invariants: options.invariants ?? process.env['TUTTI_INVARIANTS'] === 'on',
@@ -37,7 +38,7 @@ export async function open(options: OpenOptions = {}): Promise<Tutti> {
 
   const begin = async (definition: Definition | string, given: StartGiven = {}): Promise<Run<never>> => {
     if (engine.closed) throw new TuttiError('CLOSED', 'this engine is closed', { hint: 'open another one' })
-    return start(engine, definition, given, options.limits ?? {})
+    return start(engine, definition, given, options.limits)
   }
 
   const close = async (): Promise<void> => {
@@ -64,6 +65,13 @@ export async function open(options: OpenOptions = {}): Promise<Tutti> {
     [Symbol.asyncDispose]: close,
   }
   return Object.freeze(withEngine(tutti, engine)) as unknown as Tutti
+}
+
+/** The options as they are now, which is what was looked at: an engine holds to them for as long as it is open. */
+function takenOptions(given: OpenOptions) {
+  const { definitions = [], resources = [], limits = {}, prices = {} } = given
+  const costs = Object.entries(prices).map(([model, { input, output }]) => [model, { input, output }] as const)
+  return { ...given, definitions: [...definitions], resources: [...resources], limits: { ...limits }, prices: Object.fromEntries(costs) }
 }
 
 /** The store that is meant; `own`: it was opened here, and is closed with the engine. */

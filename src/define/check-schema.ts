@@ -10,7 +10,12 @@ export type Checked = { readonly value: unknown } | { readonly problem: string }
  */
 export function checked(schema: Schema | undefined, value: unknown, what: string): Checked | Promise<Checked> {
   const json = asJson(value, what)
-  return 'problem' in json || schema === undefined ? json : bySchema(schema, json.value, what)
+  return 'problem' in json ? json : checkedJson(schema, json.value, what)
+}
+
+/** The same of a value that is known to be JSON, and that nobody can change. */
+export function checkedJson(schema: Schema | undefined, value: unknown, what: string): Checked | Promise<Checked> {
+  return schema === undefined ? { value } : bySchema(schema, value, what)
 }
 
 async function bySchema(schema: Schema, value: unknown, what: string): Promise<Checked> {
@@ -23,7 +28,8 @@ async function bySchema(schema: Schema, value: unknown, what: string): Promise<C
   return { problem: `${what} is not valid: ${issues.join('; ')}` }
 }
 
-function asJson(value: unknown, what: string): Checked {
+/** A copy of a value that nobody can change, or why it is no JSON. */
+export function asJson(value: unknown, what: string): Checked {
   const json = toJson(value)
   return 'problem' in json ? { problem: `${what} is no JSON at ${json.path}: ${json.problem}` } : json
 }

@@ -1,6 +1,6 @@
 import type { TopologyInternals } from '../define/definition.js'
 import type { Schema } from '../define/schema.js'
-import type { Action, BranchState } from '../kernel/action.js'
+import type { Action, BranchState, Fork } from '../kernel/action.js'
 import type { Failure } from '../kernel/failure.js'
 import type { Join } from '../kernel/join.js'
 import { jsonSize, toJson } from '../kernel/json.js'
@@ -8,19 +8,23 @@ import type { Branch, State } from '../kernel/state.js'
 import { enclosingForks } from '../kernel/state.js'
 import { likely } from '../kernel/validate.js'
 import type { Checked } from '../define/check-schema.js'
-import { checked } from '../define/check-schema.js'
+import { asJson, checkedJson } from '../define/check-schema.js'
 import { failureOf, tooLarge } from '../define/failure-of.js'
 import type { Maybe } from '../define/maybe.js'
 import { andThen } from '../define/maybe.js'
 import { aSchema } from '../define/option-check.js'
 import { jsonSchemaOf } from '../define/json-schema.js'
+import { takenSize } from './taken-action.js'
 
 /** A returned action that is data and passes the schemas, with the live schema of an ask; or why it is sent back. */
 export type Verified = { readonly action: Action; readonly askSchema?: Schema } | { readonly problem: string }
 
 const howTo = 'return one of turn.invoke, turn.reply, turn.fork, turn.finish, turn.ask or turn.fail'
 
-/** Checks what a turn returned before the kernel decides: that it is an action, that its values are JSON, and what the schemas say of them. */
+/**
+ * Checks what a turn returned before the kernel decides: that it is an action, that its values are JSON, and what the schemas say of them.
+ * The values are taken before it returns, whatever the schemas wait for.
+ */
 export function verifyAction(
   definition: TopologyInternals,
   state: State,
@@ -30,7 +34,7 @@ export function verifyAction(
 ): Maybe<Verified> {
   return andThen(verify(definition, state, branch, returned), (verified) => {
     if ('problem' in verified) return verified
-    const size = jsonSize(verified.action)
+    const size = takenSize(verified.action) ?? jsonSize(verified.action)
     if (size > maxValue) throw tooLarge(`what ${branch.agent} returned`, size, maxValue)
     return verified
   })
@@ -83,9 +87,9 @@ function verify(definition: TopologyInternals, state: State, branch: Branch, ret
   const given = returned as Record<string, unknown> & { readonly type: unknown }
   const unknown = typeof given.type === 'string' ? unknownProblem(given.type, given) : null
   if (unknown !== null) return { problem: unknown }
-  const carry = stateOf(given['state'])
+  const check = new Checker(definition, state, branch, takenSize(given) === null ? null : (given as unknown as Action))
+  const carry = check.state(given['state'])
   if ('problem' in carry) return carry
-  const check = new Checker(definition, state, branch)
   switch (given.type) {
     case 'invoke':
       return check.invoke(given['to'], given['request'], carry)
@@ -122,26 +126,31 @@ function described(value: unknown): string {
 
 type Carry = { readonly state?: BranchState }
 
-function stateOf(state: unknown): Carry | { readonly problem: string } {
-  if (state === undefined) return {}
-  const json = toJson(state)
-  if ('problem' in json) return { problem: `the state is no JSON at ${json.path}: ${json.problem}` }
-  if (typeof json.value !== 'object' || json.value === null || Array.isArray(json.value)) return { problem: 'the state must be a record' }
-  return { state: json.value as BranchState }
-}
-
 const given = <K extends string>(key: K, value: unknown): { readonly [P in K]?: unknown } =>
   (value === undefined ? {} : { [key]: value }) as { readonly [P in K]?: unknown }
+
+type Call = Fork['calls'][number]
 
 class Checker {
   readonly #definition: TopologyInternals
   readonly #state: State
   readonly #branch: Branch
+  /** The action itself, if its values were taken when it was made: what no schema changes is left as it is. */
+  readonly #taken: Action | null
 
-  constructor(definition: TopologyInternals, state: State, branch: Branch) {
+  constructor(definition: TopologyInternals, state: State, branch: Branch, taken: Action | null) {
     this.#definition = definition
     this.#state = state
     this.#branch = branch
+    this.#taken = taken
+  }
+
+  state(state: unknown): Carry | { readonly problem: string } {
+    if (state === undefined) return {}
+    const json = this.#json(state, 'the state')
+    if ('problem' in json) return json
+    if (typeof json.value !== 'object' || json.value === null || Array.isArray(json.value)) return { problem: 'the state must be a record' }
+    return { state: json.value as BranchState }
   }
 
   invoke(to: unknown, request: unknown, carry: Carry): Maybe<Verified> {
@@ -149,6 +158,7 @@ class Checker {
     const answers = [...enclosingForks(this.#state, this.#branch.scope)].some(({ agent }) => agent === to)
     return andThen(answers ? this.#answer(request) : this.#request(to, request), (value) => {
       if ('problem' in value) return value
+      if (this.#taken !== null && value.value === request) return { action: this.#taken }
       return { action: Object.freeze({ type: 'invoke', to, ...given('request', value.value), ...carry }) }
     })
   }
@@ -156,50 +166,73 @@ class Checker {
   reply(returned: unknown, carry: Carry): Maybe<Verified> {
     return andThen(this.#answer(returned), (value) => {
       if ('problem' in value) return value
+      if (this.#taken !== null && value.value === returned) return { action: this.#taken }
       return { action: Object.freeze({ type: 'reply', ...given('value', value.value), ...carry }) }
     })
   }
 
-  async fork(fork: Readonly<Record<string, unknown>>, carry: Carry): Promise<Verified> {
+  fork(fork: Readonly<Record<string, unknown>>, carry: Carry): Maybe<Verified> {
     if (!Array.isArray(fork['calls'])) return { problem: 'fork needs a list of calls' }
-    const join = toJson(fork['join'])
-    if ('problem' in join) return { problem: `the join is no JSON at ${join.path}: ${join.problem}` }
+    const join = this.#json(fork['join'], 'the join')
+    if ('problem' in join) return join
     const unknown = joinShapeProblem(join.value)
     if (unknown !== null) return { problem: unknown }
     const { compensate } = fork
     if (compensate !== undefined && typeof compensate !== 'boolean') return { problem: 'the compensate of a fork is true or false' }
-    const calls: { readonly to: string; readonly request?: unknown }[] = []
+    const calls: Call[] = []
     for (const [index, call] of (fork['calls'] as readonly unknown[]).entries()) {
       const to = typeof call === 'object' && call !== null ? (call as { to?: unknown }).to : undefined
       if (typeof to !== 'string') return { problem: `call ${index} of the fork names no agent` }
       const other = otherThanCall(call as object)
       if (other !== null) return { problem: `call ${index} of the fork has no option '${other}': a call is { to, request }` }
-      const checking = this.#request(to, (call as { request?: unknown }).request)
-      const request = checking instanceof Promise ? await checking : checking
-      if ('problem' in request) return { problem: `call ${index} of the fork: ${request.problem}` }
-      calls.push(Object.freeze({ to, ...given('request', request.value) }))
+      if (this.#taken !== null) calls.push(call as Call)
+      else {
+        const request = asJson((call as { request?: unknown }).request, `the request to ${to}`)
+        if ('problem' in request) return { problem: `call ${index} of the fork: ${request.problem}` }
+        calls.push(Object.freeze({ to, ...given('request', request.value) }))
+      }
     }
-    const made = {
-      type: 'fork' as const,
-      calls: Object.freeze(calls),
-      ...(join.value !== undefined && { join: join.value as Join }),
-      ...(compensate === true && { compensate }),
-      ...carry,
+    return andThen(this.#received(calls), (received) => {
+      if ('problem' in received) return received
+      const made = {
+        type: 'fork' as const,
+        calls: Object.freeze(received),
+        ...(join.value !== undefined && { join: join.value as Join }),
+        ...(compensate === true && { compensate }),
+        ...carry,
+      }
+      return { action: Object.freeze(made) }
+    })
+  }
+
+  /** The calls as those who are called take them. No schema is asked before all of them are taken, because one may take its time. */
+  #received(calls: Call[]): Maybe<Call[] | { readonly problem: string }> {
+    return calls.some(({ to }) => this.#definition.agents[to]?.input !== undefined) ? this.#asReceived(calls) : calls
+  }
+
+  async #asReceived(calls: readonly Call[]): Promise<Call[] | { readonly problem: string }> {
+    const received: Call[] = []
+    for (const [index, { to, request }] of calls.entries()) {
+      const checking = checkedJson(this.#definition.agents[to]?.input, request, `the request to ${to}`)
+      const value = checking instanceof Promise ? await checking : checking
+      if ('problem' in value) return { problem: `call ${index} of the fork: ${value.problem}` }
+      received.push(Object.freeze({ to, ...given('request', value.value) }))
     }
-    return { action: Object.freeze(made) }
+    return received
   }
 
   finish(output: unknown): Maybe<Verified> {
     const schema = this.#definition.output ?? this.#definition.agents[this.#branch.agent]?.output
-    return andThen(checked(schema, output, 'the output'), (value) => {
+    return andThen(this.#checked(schema, output, 'the output'), (value) => {
       if ('problem' in value) return value
+      if (this.#taken !== null && value.value === output) return { action: this.#taken }
       return { action: Object.freeze({ type: 'finish', ...given('output', value.value) }) }
     })
   }
 
   ask(ask: Readonly<Record<string, unknown>>, carry: Carry): Verified {
-    const question = toJson(ask['question'])
-    if ('problem' in question) return { problem: `the question is no JSON at ${question.path}: ${question.problem}` }
+    const question = this.#json(ask['question'], 'the question')
+    if ('problem' in question) return question
     if (ask['schema'] !== undefined && !aSchema.is(ask['schema']))
       return { problem: `the schema of an ask is ${aSchema.words}, not ${described(ask['schema'])}` }
     const live = ask['schema'] as Schema | undefined
@@ -218,11 +251,20 @@ class Checker {
 
   /** What is sent to a peer is what its `input` takes, and arrives as what that makes of it. */
   #request(to: string, request: unknown): Maybe<Checked> {
-    return checked(this.#definition.agents[to]?.input, request, `the request to ${to}`)
+    return this.#checked(this.#definition.agents[to]?.input, request, `the request to ${to}`)
   }
 
   #answer(value: unknown): Maybe<Checked> {
-    return checked(this.#definition.agents[this.#branch.agent]?.output, value, `the reply of ${this.#branch.agent}`)
+    return this.#checked(this.#definition.agents[this.#branch.agent]?.output, value, `the reply of ${this.#branch.agent}`)
+  }
+
+  #checked(schema: Schema | undefined, value: unknown, what: string): Maybe<Checked> {
+    const json = this.#json(value, what)
+    return 'problem' in json ? json : checkedJson(schema, json.value, what)
+  }
+
+  #json(value: unknown, what: string): Checked {
+    return this.#taken !== null ? { value } : asJson(value, what)
   }
 }
 

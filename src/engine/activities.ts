@@ -432,11 +432,11 @@ export class Activities {
       () => {
         const { keyPrefix, use, emit } = this.#port
         const ctx = new Context(`${keyPrefix}/${speaker.key}`, attempt, use, emit, signalled)
-        const body = insideStep.run(this, run, ctx)
+        const body = andThen(insideStep.run(this, run, ctx), (value) => this.#resultOf(speaker.name, value))
         if (timer === null) return body
         return Promise.race([body, this.#timeout(speaker.name, options.timeoutMs ?? 0, signalled(), timer.signal)])
       },
-      (value) => ended(this.#resultOf(speaker.name, value)),
+      ended,
       (thrown) => ended(failedWith(thrown)),
     )
   }

@@ -52,17 +52,19 @@ const isName = (name: unknown): name is string => typeof name === 'string' && /^
 async function command(engine: Engine, call: Call, name: string, o: AgentCommand): Promise<AgentRecord> {
   if (!isName(name)) throw notFound(name)
   checkCommand(`agents.${call}()`, o, { ifRevision: aNumber })
-  const request = JSON.stringify([`agent.${call}`, name, o.ifRevision ?? null])
+  // As they are now: whoever calls may go on with its options while it waits.
+  const { key, by, ifRevision } = o
+  const request = JSON.stringify([`agent.${call}`, name, ifRevision ?? null])
   let first: AgentRecord | null = null
   const body = await engine.agents.update(name, async (now) => {
-    const before = o.key === undefined ? null : await rememberedUnder(engine, o.key, request)
+    const before = key === undefined ? null : await rememberedUnder(engine, key, request)
     if (before !== null) {
       first = before.agent ?? null
       return { body: null }
     }
-    const next = after(name, now, call, o, engine.options.clock.now())
-    if (o.key === undefined) return { body: next }
-    return { body: next, put: keyPut(o.key, { request, run: '', agent: recordOf(name, next ?? now) }) }
+    const next = after(name, now, call, { by, ifRevision }, engine.options.clock.now())
+    if (key === undefined) return { body: next }
+    return { body: next, put: keyPut(key, { request, run: '', agent: recordOf(name, next ?? now) }) }
   })
   if (first !== null) return Object.freeze(first)
   if (body.runtime !== 'stopping') return recordOf(name, body)

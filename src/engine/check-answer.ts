@@ -1,4 +1,4 @@
-import { type Checked, checked } from '../define/check-schema.js'
+import { type Checked, checkedJson } from '../define/check-schema.js'
 import { jsonSchemaOf } from '../define/json-schema.js'
 import { jsonSchemaProblem } from '../define/json-schema-check.js'
 import type { Schema } from '../define/schema.js'
@@ -9,11 +9,11 @@ import type { RunEntry } from './run-entry.js'
  * What an answer comes to, or what is against it. Where the schema itself is at hand, it decides. Where it is not (another process, or this one
  * after a restart), the answer is held to what the ask has kept of it as JSON Schema.
  */
-export async function checkAnswer(entry: RunEntry, askId: string, value: unknown): Promise<Checked> {
+export async function checkAnswer(entry: RunEntry, askId: string, given: Checked): Promise<Checked> {
   const ask = entry.state.asks.get(askId)
-  if (ask?.kind !== 'question') return checked(undefined, value, 'the answer')
+  if ('problem' in given || ask?.kind !== 'question') return given
   const schema = schemaOf(entry, ask)
-  const answer = await checked(schema, value, 'the answer')
+  const answer = await checkedJson(schema, given.value, 'the answer')
   if ('problem' in answer || schema !== undefined) return answer
   const problem = jsonSchemaProblem(ask.schema, answer.value ?? null, 'the answer')
   return problem === null ? answer : { problem }

@@ -2,7 +2,7 @@ import type { AgentCode } from '../define/agent-code.js'
 import type { Definition, GraphInternals, Internals, TopologyInternals } from '../define/definition.js'
 import type { LanguageModel } from '../define/language-model.js'
 import type { Maybe } from '../define/maybe.js'
-import { andThen, settle } from '../define/maybe.js'
+import { andThen, isLater, settle } from '../define/maybe.js'
 import type { Resource } from '../define/resource.js'
 import type { Schema } from '../define/schema.js'
 import type { Turn } from '../define/turn.js'
@@ -305,12 +305,13 @@ export class Execution implements Body {
 
   async #failed(thrown: unknown): Promise<Command> {
     this.#over = true
+    // Before anything is waited for: what was thrown is what it is now.
+    const error = failureOf(thrown, this.#port.definition.kind === 'topology' ? 'AGENT_FAILED' : 'STEP_FAILED')
     try {
       await this.#used?.end()
     } catch {
       // That it left records unasked for says less than what it threw.
     }
-    const error = failureOf(thrown, this.#port.definition.kind === 'topology' ? 'AGENT_FAILED' : 'STEP_FAILED')
     return { type: 'turn.fail', ...this.attempt, error, retryable: this.#mayRetry(error), ...leftBy(thrown) }
   }
 
@@ -350,9 +351,10 @@ export class Execution implements Body {
   }
 
   #returned(definition: TopologyInternals, returned: unknown): Maybe<Command> {
-    return andThen(this.#end(), () =>
-      andThen(verifyAction(definition, this.#state, this.#branch, returned, this.#port.maxValue), (verified) => this.#verified(verified)),
-    )
+    // It is taken before what the body has started and not waited for is: that may still change it.
+    const verifying = verifyAction(definition, this.#state, this.#branch, returned, this.#port.maxValue)
+    if (isLater(verifying)) verifying.catch(nothing)
+    return andThen(this.#end(), () => andThen(verifying, (verified) => this.#verified(verified)))
   }
 
   #verified(verified: Verified): Command {

@@ -1,3 +1,4 @@
+import { asJson } from '../define/check-schema.js'
 import { aBoolean, aString } from '../define/option-check.js'
 import { TuttiError } from '../define/tutti-error.js'
 import { reportOf } from '../inspect/report.js'
@@ -89,7 +90,10 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
     answer: async (askId, value, o) => {
       if (typeof askId !== 'string') throw new TuttiError('INVALID_INPUT', 'the id of an ask is a text', { hint: 'run.asks() has them' })
       checkCommand('run.answer()', o)
-      const answer = await checkAnswer(await current(), askId, value)
+      // As they are now: whoever answers may go on with them while it waits.
+      const given = asJson(value, 'the answer')
+      const command = { ...o }
+      const answer = await checkAnswer(await current(), askId, given)
       if ('problem' in answer)
         throw new TuttiError('ASK_INVALID_ANSWER', answer.problem, { hint: 'the ask is still open: answer it again' })
       const { maxValue } = engine.options.store.promises
@@ -99,9 +103,8 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
           hint: 'keep it elsewhere and answer with a reference; the ask is still open',
         })
       // As it was given, not as its schema made it: once answered, the ask is gone, and its schema with it.
-      const given = toJson(value)
       const detail = [askId, 'value' in given ? (given.value ?? null) : null]
-      await send({ type: 'ask.answer', askId, value: answer.value ?? null, ...by(o) }, o, detail)
+      await send({ type: 'ask.answer', askId, value: answer.value ?? null, ...by(command) }, command, detail)
     },
   }
   return Object.freeze(run) as Run<never>

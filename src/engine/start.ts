@@ -38,10 +38,10 @@ export async function start(engine: Engine, of: Definition | string, given: Star
   checkOptions('start()', given, startKinds, ({ limits }) => limitsGiven(limits))
   const id = given.id ?? newId()
   const named = given.id !== undefined
-  const { input, key, tags, session, limits = {} } = given
+  const { input, key, tags, session, signal, limits = {} } = given
   const run = await startRun(engine, of, { id, named, input, key, tags, session, limits, defaults })
   const handle = runHandle(engine, run.id, run.definition, run.tags)
-  cancelWith(given.signal, handle)
+  cancelWith(signal, handle)
   return handle
 }
 
@@ -60,7 +60,10 @@ export interface Starting {
   readonly parent?: Parent
 }
 
-/** Starts a run: everything that can be wrong with it is found before anything is recorded. */
+/**
+ * Starts a run: everything that can be wrong with it is found before anything is recorded. All that is given is taken before anything is
+ * waited for: whoever starts it may go on with that meanwhile.
+ */
 export async function startRun(
   engine: Engine,
   of: Definition | string,
@@ -69,10 +72,11 @@ export async function startRun(
   const { id } = given
   const definition = resolved(engine, of)
   const tags = checkTags(given.tags ?? {})
+  const limits = tightest(definition.shape.limits, [given.defaults ?? {}, given.limits])
+  const request = given.key === undefined ? '' : JSON.stringify(['start', definition.shape.name, toJsonText(given.input)])
   const input = await checkInput(definition, given.input, engine.options.store.promises.maxValue)
   const state = firstState(definition, input)
   const conversation = given.conversation ?? (await conversationBefore(engine, given.session))
-  const limits = tightest(definition.shape.limits, [given.defaults ?? {}, given.limits])
   const command: Command = {
     type: 'run.start',
     runId: id,
@@ -85,7 +89,6 @@ export async function startRun(
     ...(given.parent !== undefined && { parent: given.parent }),
     ...(state !== undefined && { state }),
   }
-  const request = given.key === undefined ? '' : JSON.stringify(['start', definition.shape.name, toJsonText(given.input)])
   const announcing = engine.announce()
   if (announcing !== null) await announcing
   const { run, outcome } = await onceUnder(engine, given.key, { request, run: id }, (put) => engine.create(id, definition, command, put))

@@ -6,9 +6,10 @@ import type { Attempt, Branch, State } from '../kernel/state.js'
 import { barrierOf } from '../kernel/state.js'
 import { stepOutputs } from '../kernel/step-outputs.js'
 import type { Activities } from './activities.js'
-import { checked } from '../define/check-schema.js'
+import { asJson } from '../define/check-schema.js'
 import { CodedFailure, tooLarge } from '../define/failure-of.js'
 import { jsonSchemaOf } from '../define/json-schema.js'
+import { andThen } from '../define/maybe.js'
 import type { ChildDone } from './child-run.js'
 import type { WorkParts } from './work-parts.js'
 
@@ -25,7 +26,10 @@ export interface StepPort {
   child(code: Extract<StepCode, { kind: 'child' }>, input: unknown): Promise<ChildDone>
 }
 
-/** Executes a step: whether it runs at all, for which items, and then its code, its question or its child run. */
+/**
+ * Executes a step: whether it runs at all, for which items, and then its code, its question or its child run. What its code gives is taken
+ * at once, before anything else can change it.
+ */
 export async function stepCommand(port: StepPort): Promise<Command> {
   const { definition, branch, attempt, activities } = port
   const code = definition.steps[branch.agent]
@@ -35,14 +39,15 @@ export async function stepCommand(port: StepPort): Promise<Command> {
   const { when, each } = code
   if (!isItem && when !== undefined && !(await decided(activities, async () => Boolean(await when(ctx)))))
     return { type: 'step.skip', ...attempt }
-  if (!isItem && each !== undefined) return { type: 'step.each', ...attempt, items: itemsOf(branch.agent, await each(ctx)) }
+  if (!isItem && each !== undefined)
+    return { type: 'step.each', ...attempt, items: await andThen(each(ctx), (items) => itemsOf(branch.agent, items)) }
   switch (code.kind) {
     case 'ask':
       return ask(port, code, ctx)
     case 'child':
-      return childDone(attempt, await port.child(code, await code.input?.(ctx)))
+      return childDone(attempt, await port.child(code, await andThen(code.input?.(ctx), childInput)))
     case 'run':
-      return { type: 'step.complete', ...attempt, ...given(await output(port, await code.run(ctx))) }
+      return { type: 'step.complete', ...attempt, ...given(await andThen(code.run(ctx), (returned) => output(port, returned))) }
   }
 }
 
@@ -98,11 +103,17 @@ function itemsOf(step: string, items: unknown): readonly unknown[] {
   return json.value as readonly unknown[]
 }
 
+/** What is no JSON is for the run to refuse. */
+function childInput(input: unknown): unknown {
+  const json = toJson(input)
+  return 'problem' in json ? input : json.value
+}
+
 function wrong(message: string): CodedFailure {
   return new CodedFailure({ code: 'STEP_FAILED', message, retryable: false, at: {} })
 }
 
-async function output({ branch, maxValue }: StepPort, returned: unknown): Promise<unknown> {
+function output({ branch, maxValue }: StepPort, returned: unknown): unknown {
   const json = toJson(returned)
   if ('problem' in json) throw wrong(`the output of the step '${branch.agent}' is no JSON at ${json.path}: ${json.problem}`)
   if (json.size > maxValue) throw tooLarge(`the output of the step '${branch.agent}'`, json.size, maxValue)
@@ -110,7 +121,7 @@ async function output({ branch, maxValue }: StepPort, returned: unknown): Promis
 }
 
 async function ask({ state, branch, attempt }: StepPort, code: Extract<StepCode, { kind: 'ask' }>, ctx: AnyStepContext): Promise<Command> {
-  const question = await checked(undefined, await code.question(ctx), 'the question')
+  const question = await andThen(code.question(ctx), (asked) => asJson(asked, 'the question'))
   if ('problem' in question) throw wrong(question.problem)
   const shape = state.run?.shape
   const expiresMs = shape?.kind === 'graph' ? shape.steps.find(({ id }) => id === branch.agent)?.expiresMs : null

@@ -12,6 +12,7 @@ import { actionOptions, type OptionedAction } from './action-check.js'
 import { deepFreeze } from './deep-freeze.js'
 import type { Maybe } from '../define/maybe.js'
 import { failureOf } from '../define/failure-of.js'
+import { taken } from './taken-action.js'
 import type { WorkParts } from './work-parts.js'
 
 /** An ask with its live schema, which no journal can hold. */
@@ -30,28 +31,31 @@ function others(type: OptionedAction, options: unknown): { options?: unknown } {
 }
 
 // What makes an action needs nothing of its turn, so all turns share these.
-const invoke = (to: string, request?: unknown, options?: Options): Invoke => ({
-  type: 'invoke',
-  to,
-  ...(request !== undefined && { request }),
-  ...carried(options),
-  ...others('invoke', options),
-})
-const reply = (value?: unknown, options?: Options): Reply => ({
-  type: 'reply',
-  ...(value !== undefined && { value }),
-  ...carried(options),
-  ...others('reply', options),
-})
-const finish = (output?: unknown): Finish => ({ type: 'finish', ...(output !== undefined && { output }) })
-const ask = (question: unknown, options?: Options & { timeoutMs?: number; schema?: Schema }): LiveAsk => ({
-  type: 'ask',
-  question,
-  ...(options?.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
-  ...(options?.schema !== undefined && { schema: options.schema }),
-  ...carried(options),
-  ...others('ask', options),
-})
+const invoke = (to: string, request?: unknown, options?: Options): Invoke =>
+  taken({
+    type: 'invoke',
+    to,
+    ...(request !== undefined && { request }),
+    ...carried(options),
+    ...others('invoke', options),
+  })
+const reply = (value?: unknown, options?: Options): Reply =>
+  taken({
+    type: 'reply',
+    ...(value !== undefined && { value }),
+    ...carried(options),
+    ...others('reply', options),
+  })
+const finish = (output?: unknown): Finish => taken({ type: 'finish', ...(output !== undefined && { output }) })
+const ask = (question: unknown, options?: Options & { timeoutMs?: number; schema?: Schema }): LiveAsk =>
+  taken({
+    type: 'ask',
+    question,
+    ...(options?.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
+    ...(options?.schema !== undefined && { schema: options.schema }),
+    ...carried(options),
+    ...others('ask', options),
+  })
 const fail = (error: unknown): Fail => ({ type: 'fail', error: { ...failureOf(error), retryable: false } })
 const noMemory: readonly MemoryEntry[] = Object.freeze([])
 
@@ -152,7 +156,7 @@ type ForkOptions = Options & { request?: unknown; join?: Join; compensate?: bool
 
 function forkOf(calls: readonly (string | Call)[], options?: ForkOptions): Fork {
   const shared = options?.request === undefined ? undefined : { request: options.request }
-  return {
+  return taken({
     type: 'fork',
     // What a call has beside these goes along too, and is refused when the fork is returned.
     calls: Array.isArray(calls) ? calls.map((call: string | Call) => callOf(call, shared)) : (calls as never),
@@ -160,7 +164,7 @@ function forkOf(calls: readonly (string | Call)[], options?: ForkOptions): Fork 
     ...(options?.compensate !== undefined && { compensate: options.compensate }),
     ...carried(options),
     ...others('fork', options),
-  }
+  })
 }
 
 function callOf(call: string | Call, shared: { request: unknown } | undefined): Call {

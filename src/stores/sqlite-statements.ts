@@ -70,8 +70,7 @@ export const sql = {
     where rid = ? and seq >= coalesce((select max(seq) from event where rid = ? and seq <= ?), 0) and seq + n - 1 > ?
     order by seq limit ?`,
   // By rowid: a mark that is changed keeps its own, and a new one has a higher one than all that are there.
-  marks:
-    'select run.id as run, mark.key, mark.body from mark cross join run on run.rid = mark.rid where mark.kind = ? order by mark.rowid',
+  marks: 'select run.id as run, mark.key, mark.body from mark cross join run on run.rid = mark.rid where mark.kind = ? order by mark.rowid',
   marksOf: `
     select run.id as run, mark.key, mark.body from run cross join mark on mark.rid = run.rid
     where run.id = ? and mark.kind = ? order by mark.rowid`,
