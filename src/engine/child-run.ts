@@ -20,10 +20,10 @@ import { startRun } from './start.js'
 
 /** `<run>:<step>` or `<run>:<step>:<item>`, with `@2`, `@3`… when its step is tried again: the same on every execution of an attempt. */
 export function childRunId(state: State, { branch, agent, attempt }: Attempt): string {
-  const { shape, id } = state.run ?? {}
+  const { width, id } = state.run ?? {}
   // The branch may be gone: which item it is of stands in its id.
-  const [, ...ordinals] = branch.split('.')
-  const item = ordinals.length > (shape?.kind === 'graph' && shape.steps.length === 1 ? 0 : 1) ? `:${ordinals.at(-1)}` : ''
+  const [root, ...ordinals] = branch.split('.')
+  const item = ordinals.length > (root !== 'r' || width === 1 ? 0 : 1) ? `:${ordinals.at(-1)}` : ''
   return `${id}:${agent}${item}${attempt > 1 ? `@${attempt}` : ''}`
 }
 
@@ -56,8 +56,10 @@ function childrenOf(state: State): Child[] {
 /** The runs that a run has waited for, by its journal. */
 export function childRunsIn([started, ...journal]: readonly Event[]): string[] {
   if (started?.type !== 'run.started') return []
-  const state = evolve(newState, started)
+  let state = evolve(newState, started)
   return journal.flatMap((event) => {
+    // Another version may have other steps.
+    if (event.type === 'run.claimed') state = evolve(state, event)
     if (event.type !== 'turn.started' || !runsChild(state, event.agent)) return []
     const child = childRunId(state, event)
     return [child, undoRunId(child)]

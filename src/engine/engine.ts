@@ -85,6 +85,8 @@ export class Engine {
   readonly #loading = new Map<string, Promise<RunEntry | null>>()
   readonly #waiting = new Set<RunEntry>()
   readonly #definitions: Definitions
+  /** The runs that were given to this worker and that its definitions can't go on with, each with where its journal ended then. */
+  readonly #refused = new Map<string, number>()
   #announcing: Promise<void> | null = null
   readonly #unsubscribe: () => void
   readonly #opening: Promise<void>
@@ -168,6 +170,7 @@ export class Engine {
       ttlMs: options.ttlMs,
       onLog,
       executables: () => this.#definitions.executables(),
+      refused: () => [...this.#refused].map(([run, head]) => ({ run, head })),
       claimed: (row) => this.#claimed(row),
       reclaim: () => this.#reclaim(),
       at: (due, ring) => this.#alarms.at(due, ring),
@@ -226,7 +229,10 @@ export class Engine {
   /** Makes a definition known, and those that its steps run, so that a child run can be recovered too. */
   register(definition: Definition): Internals {
     const internals = internalsOf(definition)
-    if (this.#definitions.add(internals)) this.#bodies.lookAgain()
+    if (this.#definitions.add(internals)) {
+      this.#refused.clear()
+      this.#bodies.lookAgain()
+    }
     return internals
   }
 
@@ -247,8 +253,9 @@ export class Engine {
     return this.#definitions.of({ id, name, version }, step?.kind === 'child' ? internalsOf(step.child) : null)
   }
 
-  /** Whether this process can execute a run: it has its definition, in its version or one that goes on with it. */
+  /** Whether this process can execute a run: it has its definition, in its version or one that goes on with it, and can with this run. */
   executes(row: RunRow): boolean {
+    if (this.#refused.get(row.id) === row.head) return false
     return this.#definitions.executables().some(({ name, versions }) => name === row.definition && versions.includes(row.version))
   }
 
@@ -346,8 +353,10 @@ export class Engine {
     if (owner !== null && !entry.claiming) this.#perform(entry, claimed ? null : before)
     this.#heldTurns.forget(entry)
     if (saysMore(entry)) this.#loop.wake(entry)
-    if (isOver(state)) this.#forget(entry)
-    else this.#keepOrLetGo(entry)
+    if (isOver(state)) {
+      this.#refused.delete(entry.id)
+      this.#forget(entry)
+    } else this.#keepOrLetGo(entry)
     this.#tellWaiting(entry)
   }
 
@@ -444,18 +453,18 @@ export class Engine {
     // Somebody here is trying to start it, and has not heard yet that it is there.
     if (entry.state.run === null) await this.#lookout.readNext(entry)
     const definition = await this.definitionOf(entry.state, row.version)
-    if (definition === null) return
     if (entry.owner !== null) this.#lost(entry)
+    if (definition === null) return this.#giveBack(entry, row, `there is no version ${row.version} of ${row.definition} here`)
     const marked = await markedIn(this.options.store, row)
     entry.definition = definition
     entry.marked = marked
     entry.owner = { worker: this.options.worker, epoch: row.epoch }
     entry.claiming = true
     entry.stale = true
+    // Also one that was changed and has kept its version.
+    const under = entry.state.run?.shape
     const shape =
-      row.version !== definition.shape.version
-        ? { ...definition.shape, limits: entry.state.run?.shape.limits ?? definition.shape.limits }
-        : undefined
+      under?.digest === definition.shape.digest ? undefined : { ...definition.shape, limits: (under ?? definition.shape).limits }
     this.#entries.set(row.id, entry)
     const waited = marked.size > 0 ? { waited: [...marked.keys()] } : {}
     const claim = { type: 'run.claim', epoch: row.epoch, ...(shape !== undefined && { shape }), ...waited } as const
@@ -463,10 +472,40 @@ export class Engine {
     const claimed = this.#loop.submit(entry, claim, { owned: true })
     // In the same append: nothing of it is performed before.
     const told = missed === null ? null : this.#loop.submit(entry, missed, { owned: true })
-    await claimed
-    if (told === null) return
-    await told
-    await this.#align(entry)
+    const { refusal } = await claimed
+    if (told !== null) await told
+    if (refusal?.code === 'CANNOT_CONTINUE') return this.#giveBack(entry, row, refusal.message)
+    this.#refused.delete(row.id)
+    if (told !== null) await this.#align(entry)
+  }
+
+  /** A run that this process can't go on with is left to others, as it is: it waits for its definition, until something else happens to it. */
+  async #giveBack(entry: RunEntry, { id, epoch }: RunRow, why: string): Promise<void> {
+    const { store, worker, clock, onLog } = this.options
+    this.#lost(entry)
+    entry.definition = null
+    const refusedAt = entry.state.seq
+    for (;;) {
+      const at = clock.now()
+      const { seq } = entry.state
+      const given = {
+        run: id,
+        expect: seq,
+        head: seq,
+        owner: { worker, epoch },
+        by: worker,
+        rows: [],
+        at,
+        own: 'release',
+        wake: at,
+      } as const
+      const [verdict] = await store.commit([given])
+      if (verdict === undefined || verdict.ok || verdict.why !== 'head') break
+      await this.#lookout.readNext(entry)
+    }
+    this.#refused.set(id, refusedAt)
+    onLog({ level: 'warn', message: `the run waits for another version of its definition: ${why}`, runId: id })
+    this.#tellWaiting(entry)
   }
 
   /** Another worker owns the run: nothing of it is performed or recorded here any more. */

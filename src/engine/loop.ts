@@ -349,6 +349,8 @@ export class Loop {
       const wake = wakeOf(entry, state, events, at, this.#port)
       if (wake !== undefined) item.wake = wake
     }
+    const version = state.run?.shape.version
+    if (!creates && version !== undefined && version !== before.run?.shape.version) item.version = version
     if (creates || statusOf(before) !== statusOf(state)) item.status = statusOf(state)
     const agents = agentMarks(entry.marked, held)
     if (creates || agents.length > 0 || waitsChanged(before, state)) item.waits = waitsOf(state, held)

@@ -24,6 +24,8 @@ export interface Store {
   claim(wanted: {
     readonly worker: number
     readonly definitions: readonly Executable[]
+    /** These are left to others. */
+    readonly except?: readonly Refused[]
     readonly now: number
     readonly limit: number
   }): Promise<Claimed>
@@ -71,6 +73,12 @@ export interface Executable {
   readonly versions: readonly string[]
 }
 
+/** A run that a worker was given and can't go on with, as long as its journal ends where it does. */
+export interface Refused {
+  readonly run: string
+  readonly head: number
+}
+
 /** `nextWake`: when the earliest of what is left is due, of these definitions and owned by nobody; in the past if `limit` left some. */
 export interface Claimed {
   readonly rows: readonly RunRow[]
@@ -99,6 +107,8 @@ export interface Append {
   readonly rows: readonly EventRow[]
   readonly at: number
   readonly status?: string
+  /** Given where the run goes on under another version of its definition. */
+  readonly version?: string
   /** What the run waits for, for those who list it. */
   readonly waits?: readonly string[]
   /** When an unowned run is due; null: not until something happens to it. */

@@ -1,5 +1,5 @@
 import { systemClock } from './clock.js'
-import type { Executable, RunRow, Store } from './store.js'
+import type { Executable, Refused, RunRow, Store } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
 
 export interface WorkerPort {
@@ -9,6 +9,8 @@ export interface WorkerPort {
   readonly ttlMs: number
   readonly onLog: (entry: LogEntry) => void
   executables(): readonly Executable[]
+  /** What it was given and can't go on with. */
+  refused(): readonly Refused[]
   /** This worker was given a run. Rejects if the store is out of reach. */
   claimed(row: RunRow): Promise<void>
   /** Takes the runs that are this worker's in the store and that it does not know of. */
@@ -88,7 +90,8 @@ export class Worker {
       if (definitions.length === 0 || this.#stop.signal.aborted) return
       if (this.#unsure) await this.#port.reclaim()
       this.#unsure = true
-      const { rows, nextWake } = await store.claim({ worker, definitions, now: clock.now(), limit: claimsMax })
+      const except = this.#port.refused()
+      const { rows, nextWake } = await store.claim({ worker, definitions, except, now: clock.now(), limit: claimsMax })
       const taken = await Promise.allSettled(rows.map((row) => this.#port.claimed(row)))
       for (const outcome of taken) if (outcome.status === 'rejected') throw outcome.reason
       this.#unsure = false

@@ -111,5 +111,7 @@ export type RefusalCode =
   | 'TIMER_NOT_DUE'
   /** The decision calls a function of the definition, which this process does not have. */
   | 'NEEDS_CODE'
+  /** The run has something in flight that this version of its definition has no place for. */
+  | 'CANNOT_CONTINUE'
   /** Its idempotency key has been used: the first outcome stands. */
   | 'KEY_TAKEN'

@@ -4,6 +4,7 @@ import { cancelRun, crossLimit, fenceAborted } from './closing.js'
 import type { ActivitySpeaker, Command, Refusal, RefusalCode, Speaker } from './command.js'
 import { giveUpCrashing, undoSucceeded, undoThrew } from './compensation.js'
 import { consequences } from './consequences.js'
+import { cannotContinue, rearrange } from './continuing.js'
 import { crashesMax } from './crashes.js'
 import type { Draft } from './draft.js'
 import { draftOf, emit, NeedsCode } from './draft.js'
@@ -189,9 +190,16 @@ function startGraph(draft: Draft, { steps, stragglers, limits }: GraphShape): nu
 /** A worker takes the run over. Whoever had it is fenced off, so that what it was aborting has ended. */
 function claim(draft: Draft, { epoch, shape, waited }: Extract<Command, { type: 'run.claim' }>): Refusal | null {
   if (isOver(draft.state)) return refuse('RUN_ENDED', `the run ${draft.state.run?.id} has ended`)
+  if (shape !== undefined) {
+    const problem = cannotContinue(draft.state, shape)
+    if (problem !== null) return refuse('CANNOT_CONTINUE', problem)
+    // What may have been done is known by the version that it was begun under.
+    fenceAborted(draft)
+  }
   emit(draft, { type: 'run.claimed', epoch, ...(shape !== undefined && { shape }), ...(waited !== undefined && { waited }) })
   fenceAborted(draft)
   giveUpCrashing(draft)
+  if (shape !== undefined) rearrange(draft)
   for (const [id, crashes] of byId(draft.state.crashes.entries(), ([branch]) => branch)) {
     const branch = draft.state.branches.get(id)
     if (branch === undefined || crashes < crashesMax) continue

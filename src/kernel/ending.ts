@@ -79,7 +79,8 @@ function computed(draft: Draft, all: readonly FinishOf[]): Outcome {
 
 /** The failure of the first failed step in declared order, with the others beside it; else what the graph makes of its steps. */
 function graphOutcome(draft: Draft, { steps, required, result }: GraphShape, root: Barrier): Outcome {
-  const slots = steps.map((_, index) => root.slots.get(index))
+  const slotOf = draft.state.run?.slots ?? {}
+  const slots = steps.map(({ id }) => root.slots.get(slotOf[id] ?? -1))
   const [first, ...others] = slots.flatMap((slot) => (slot?.status === 'failed' ? [slot.error] : []))
   if (first !== undefined)
     return { status: 'failed', error: others.length === 0 ? first : Object.freeze({ ...first, others: Object.freeze(others) }) }

@@ -11,7 +11,6 @@ import {
   branchSettled,
   dropBarrier,
   gateOpened,
-  gatesOf,
   rendezvousFired,
   stepCompleted,
   stepSkipped,
@@ -43,7 +42,8 @@ import {
 import { editable, type Folding, type Of } from './folding.js'
 import { attemptId, runTimer, undoTimer } from './ids.js'
 import { changed } from './lifecycle.js'
-import { dependentsOf, placesIn, recounted, targetsIn, undoesIn } from './recount.js'
+import { continued } from './continued.js'
+import { dependentsOf, gatesOf, placesIn, targetsIn, undoesIn, widthOf } from './recount.js'
 import type { Outcome, State } from './state.js'
 import { Trie } from './trie.js'
 import { attemptsOf, runsChild } from './state.js'
@@ -179,6 +179,9 @@ function runStarted(state: Folding, event: Of<'run.started'>): void {
     startedAt: event.at,
     targets: targetsIn(event.shape),
     places: placesIn(event.shape),
+    slots: event.shape.kind === 'graph' ? placesIn(event.shape) : {},
+    width: widthOf(event.shape),
+    earlier: [],
     dependents: dependentsOf(event.shape),
     undoes: event.undoes !== undefined || undoesIn(event.shape),
     undoOf: event.undoes === undefined ? null : { run: event.undoes.run, nonce: event.undoes.nonce },
@@ -210,9 +213,7 @@ function runClaimed(state: Folding, { shape, waited = [] }: Of<'run.claimed'>): 
     for (const key of [...turnsAtWork(state, waited), ...undosAtWork(state)])
       state.crashes = state.crashes.set(key, (state.crashes.get(key) ?? 0) + 1, state.edit)
   state.held = true
-  if (shape === undefined || state.run === null) return
-  state.run = { ...state.run, shape }
-  Object.assign(state, recounted(state))
+  if (shape !== undefined) Object.assign(state, continued(state, shape))
 }
 
 /** The branches of turns during which a process can have died: one that waits for its agent, for a run or for its sleep kills nobody. */

@@ -10,9 +10,8 @@ import type { TurnMessage } from './message.js'
 import { reachKey, reachOf } from './reach.js'
 import { contributions, joinData, reportedSlots } from './reported.js'
 import { SlotMap } from './slot-map.js'
-import type { Asked, Barrier, Branch, Contribution, Gate, Group, SettledSlot } from './state.js'
+import type { Asked, Barrier, Branch, Contribution, Group, SettledSlot } from './state.js'
 import { barrierOf, branchOf, clockAt, enclosingForks, liveAttempt, requestsOf, shapeOf, slotsOf } from './state.js'
-import { Trie } from './trie.js'
 import { settling, usedBy } from './usage.js'
 
 /** Shared, because most branches carry nothing, and begin like this. */
@@ -82,6 +81,7 @@ function mergedMessage(all: readonly Asked[]): TurnMessage {
 // ── branches ─────────────────────────────────────────────────────────────────────────────────────────────
 
 export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
+  if (event.slot >= barrierOf(state, event.barrier).calls.length) addSlot(state, event)
   const barrier = barrierOf(state, event.barrier)
   const parent = event.parent === null ? null : branchOf(state, event.parent)
   if (barrier.approaching.length > 0) count(state, changingBarrier(state, barrier.id), event.to, 1)
@@ -89,6 +89,14 @@ export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
   follow(state, event.branch, event.parent)
   if (parent !== null) changingBranch(state, parent.id).children++
   if (event.gated || parent === null || !openAlike(state, event, barrier, parent)) openByItself(state, event, barrier, parent)
+}
+
+/** The root has one more slot: for a step of the version that a graph goes on under. */
+function addSlot(state: Folding, { barrier, slot, to }: Of<'branch.opened'>): void {
+  const root = changingBarrier(state, barrier)
+  root.calls = [...root.calls, { to }]
+  root.pending++
+  if (state.run !== null) state.run = { ...state.run, slots: { ...state.run.slots, [to]: slot } }
 }
 
 /** Opens a child of a fork as one like its siblings: whether it is one. */
@@ -168,7 +176,9 @@ export function branchHeld(state: Folding, event: Of<'branch.held'>): void {
 export function rendezvousFired(state: Folding, event: Of<'rendezvous.fired'>): void {
   const barrier = changingBarrier(state, event.barrier)
   const survivor = changingBranch(state, event.branch)
-  barrier.groups[shapeOf(state).joins.indexOf(event.node)] = null
+  const group = shapeOf(state).joins.indexOf(event.node)
+  // It is none where the version that the run goes on under has no rendezvous there.
+  if (group >= 0) barrier.groups[group] = null
   count(state, barrier, event.node, 1)
   joinLines(state, survivor.id, [survivor.id, ...event.merged], `${event.node}@${survivor.id}/${survivor.turn}`)
   if (event.merged.length > 0) takeIn(state, survivor, event.merged)
@@ -246,11 +256,6 @@ function settledSlot(branch: Branch, event: Of<'branch.settled'>, first: boolean
 }
 
 // ── steps ────────────────────────────────────────────────────────────────────────────────────────────────
-
-export function gatesOf(shape: ReturnType<typeof shapeOf>): Trie<Gate> {
-  if (shape.kind !== 'graph') return Trie.empty()
-  return Trie.from(shape.steps.map(({ id, after }) => [id, { pending: after.length, succeeded: 0 }] as const))
-}
 
 /** A step's slot has settled: the gates that watch it count it. */
 function countAtGates(state: Folding, step: string, succeeded: boolean): void {

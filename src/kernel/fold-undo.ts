@@ -4,7 +4,7 @@ import type { Folding, Of } from './folding.js'
 import { rootBarrier, undoTimer } from './ids.js'
 import { changed } from './lifecycle.js'
 import type { ActivityRecord, Attempt, Barrier, Branch, State } from './state.js'
-import { barrierOf, branchOf, requestsOf, shapeOf } from './state.js'
+import { barrierOf, branchOf, requestsOf, shapeOf, stepShape } from './state.js'
 import type { AbortedWork, DoneNode, Entry, Path, Plan, Seat, Undo } from './undo-state.js'
 import { cleared, undoOrder } from './undo-order.js'
 
@@ -32,7 +32,7 @@ export function pathOf(state: State, branch: Branch): Path {
 export function compensates(state: State, agent: string): boolean {
   const shape = shapeOf(state)
   if (shape.kind === 'topology') return shape.agents[agent]?.compensates === true
-  return shape.steps[state.run?.places[agent] ?? 0]?.compensates === true
+  return stepShape(state, agent)?.compensates === true
 }
 
 // ── what was done ────────────────────────────────────────────────────────────────────────────────────────
@@ -215,7 +215,7 @@ export function abortedEnded(state: Folding, event: Of<'turn.aborted'>, attempt:
   const [seat, around] = work.path.seats
   const slot = around === undefined ? {} : { item: seat?.slot ?? 0 }
   // What makes the items of a step has done nothing that could be undone.
-  if (around === undefined && stepHasEach(state, attempt.agent)) return
+  if (around === undefined && stepShape(state, attempt.agent)?.hasEach === true) return
   add(state, { id: stepId({ step: attempt.agent, ...slot }), what: 'step', ...common, known, key: work.key, ...facts }, afterChild(child))
 }
 
@@ -223,11 +223,6 @@ export function abortedEnded(state: Folding, event: Of<'turn.aborted'>, attempt:
 function addAborted(state: Folding, { branch, turn }: Attempt, fresh: Fresh, after: readonly string[]): void {
   if (state.branches.get(branch)?.turn === turn) addActivity(state, fresh)
   else add(state, fresh, after)
-}
-
-function stepHasEach(state: State, step: string): boolean {
-  const shape = shapeOf(state)
-  return shape.kind === 'graph' && shape.steps[state.run?.places[step] ?? 0]?.hasEach === true
 }
 
 /** An activity of an aborted attempt has completed after all. */

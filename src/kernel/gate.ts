@@ -5,14 +5,14 @@ import { childBranch, rootBarrier, rootBranch } from './ids.js'
 import { needOf } from './join.js'
 import type { GraphShape, StepShape } from './shape.js'
 import type { Barrier, Branch } from './state.js'
-import { barrierOf, branchOf, shapeOf } from './state.js'
+import { barrierOf, branchOf, shapeOf, stepShape } from './state.js'
 
 /** Decides the gates that were touched (KERNEL §11), in declared order, and those that follow from it. True if any was. */
 export function decideGates(draft: Draft): boolean {
   const shape = shapeOf(draft.state)
   if (shape.kind !== 'graph' || draft.gates.length === 0) return false
   const places = draft.state.run?.places ?? {}
-  const touched = [...new Set(draft.gates)].map((id) => places[id] ?? 0).sort((a, b) => a - b)
+  const touched = [...new Set(draft.gates)].flatMap((id) => places[id] ?? []).sort((a, b) => a - b)
   draft.gates = []
   return touched.filter((index) => decideGate(draft, shape, index)).length > 0
 }
@@ -20,7 +20,8 @@ export function decideGates(draft: Draft): boolean {
 function decideGate(draft: Draft, shape: GraphShape, index: number): boolean {
   const step = shape.steps[index]
   if (step === undefined) return false
-  const branch = rootBranch(index, shape.steps.length)
+  const { slots = {}, width = 0 } = draft.state.run ?? {}
+  const branch = rootBranch(slots[step.id] ?? index, width)
   const gate = draft.state.gates.get(step.id)
   if (gate === undefined || draft.state.branches.get(branch)?.standing.status !== 'gated') return false
   const need = needOf(step.join.policy, step.after.length)
@@ -37,11 +38,11 @@ function decideGate(draft: Draft, shape: GraphShape, index: number): boolean {
 
 /** Of the steps before this one, those that have succeeded, or that have settled otherwise: in declared order. */
 function settledAs(draft: Draft, step: StepShape, how: 'succeeded' | 'not'): string[] {
-  const { slots } = barrierOf(draft.state, rootBarrier)
-  const places = draft.state.run?.places ?? {}
+  const root = barrierOf(draft.state, rootBarrier)
+  const { places = {}, slots = {} } = draft.state.run ?? {}
   const after = [...new Set(step.after)].sort((a, b) => (places[a] ?? 0) - (places[b] ?? 0))
   return after.filter((id) => {
-    const slot = slots.get(places[id] ?? 0)
+    const slot = root.slots.get(slots[id] ?? -1)
     return slot !== undefined && (slot.status === 'arrived') === (how === 'succeeded')
   })
 }
@@ -77,8 +78,7 @@ export function completeEach(draft: Draft, barrier: Barrier, step: Branch): void
 }
 
 export function stepOf(draft: Draft, branch: Branch): StepShape | null {
-  const shape = shapeOf(draft.state)
-  return shape.kind === 'graph' ? (shape.steps[draft.state.run?.places[branch.agent] ?? 0] ?? null) : null
+  return stepShape(draft.state, branch.agent)
 }
 
 /** Which item of an `each` a branch is. */

@@ -2,7 +2,9 @@
 
 export const rootBarrier = '#'
 
+/** `width`: with how many the root began. One that comes later must not be taken for a child of the only one there was. */
 export function rootBranch(ordinal: number, width: number): string {
+  if (ordinal >= width) return `r+${ordinal}`
   return width === 1 ? 'r' : `r.${ordinal}`
 }
 

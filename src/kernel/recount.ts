@@ -1,7 +1,7 @@
 import { reachKey, reachOf } from './reach.js'
 import type { Shape } from './shape.js'
 import { SlotMap } from './slot-map.js'
-import type { Barrier, Group, State } from './state.js'
+import type { Barrier, Gate, Group, SettledSlot, State } from './state.js'
 import { enclosingForks, liveIn, shapeOf } from './state.js'
 import { Trie } from './trie.js'
 
@@ -19,6 +19,22 @@ export function placesIn(shape: Shape): Readonly<Record<string, number>> {
     places[node] = place
   })
   return places
+}
+
+/** With how many branches a run of it begins. */
+export function widthOf(shape: Shape): number {
+  return shape.kind === 'graph' ? shape.steps.length : shape.edges.filter(({ from }) => from === 'Start').length
+}
+
+/** The gate of each step; `settled`: how the slot of a step has settled, if it has. */
+export function gatesOf(shape: Shape, settled: (step: string) => SettledSlot | undefined = () => undefined): Trie<Gate> {
+  if (shape.kind !== 'graph') return Trie.empty()
+  return Trie.from(
+    shape.steps.map(({ id, after }) => {
+      const seen = after.flatMap((before) => settled(before) ?? [])
+      return [id, { pending: after.length - seen.length, succeeded: seen.filter(({ status }) => status === 'arrived').length }] as const
+    }),
+  )
 }
 
 /** Which steps of a graph come after which. */
@@ -51,9 +67,10 @@ export function recounted(before: State): State {
     const approaching = joins.map(() => 0)
     const groups: (Group | null)[] = joins.map(() => null)
     for (const branch of liveIn(before, barrier)) {
-      const held = branch.standing.status === 'held' ? joins.indexOf(branch.agent) : -1
+      const isHeld = branch.standing.status === 'held'
+      const held = isHeld ? joins.indexOf(branch.agent) : -1
       if (held >= 0) groups[held] = (groups[held] ?? SlotMap.from([])).set(branch.slot, branch.id)
-      else for (const index of reach.from[branch.agent] ?? []) approaching[index] = (approaching[index] ?? 0) + 1
+      else if (!isHeld) for (const index of reach.from[branch.agent] ?? []) approaching[index] = (approaching[index] ?? 0) + 1
     }
     const counted: Barrier = { ...barrier, reach: joins.length === 0 ? '' : key, approaching, groups }
     barriers = barriers.set(barrier.id, counted)
@@ -65,8 +82,13 @@ export function recounted(before: State): State {
           ...before.run,
           targets: targetsIn(before.run.shape),
           places: placesIn(before.run.shape),
+          // A snapshot from before there were these is of a run that has gone on under no other version.
+          slots: before.run.slots ?? (before.run.shape.kind === 'graph' ? placesIn(before.run.shape) : {}),
+          width: before.run.width ?? widthOf(before.run.shape),
+          earlier: before.run.earlier ?? [],
           dependents: dependentsOf(before.run.shape),
-          undoes: before.run.undoOf !== null || undoesIn(before.run.shape),
+          // What was begun under a version that could undo it is remembered under one that can't.
+          undoes: before.run.undoes || undoesIn(before.run.shape),
         }
   return { ...before, run, barriers, reaches: joins.length === 0 ? Trie.empty() : reaches }
 }

@@ -6,7 +6,7 @@ import { Branches } from './branches.js'
 import type { BranchMemory } from './memory.js'
 import type { StepMessage, TurnMessage } from './message.js'
 import type { Reach } from './reach.js'
-import type { Shape } from './shape.js'
+import type { Shape, StepShape } from './shape.js'
 import type { SlotMap } from './slot-map.js'
 import { type Edit, Trie } from './trie.js'
 import { TurnQueue } from './turn-queue.js'
@@ -85,6 +85,12 @@ export interface RunFacts {
   readonly targets: Readonly<Record<string, ReadonlyMap<string, boolean>>>
   /** Where each node stands in declared order. */
   readonly places: Readonly<Record<string, number>>
+  /** Of a graph: which slot of the root each step has, which it keeps under every version. */
+  readonly slots: Readonly<Record<string, number>>
+  /** With how many branches its root began: their ids say so. */
+  readonly width: number
+  /** Of a graph that went on under another version: the steps that had begun before, as they were then. */
+  readonly earlier: readonly StepShape[]
   /** Of a graph: which steps come after which. */
   readonly dependents: Readonly<Record<string, readonly string[]>>
   /** Whether something of it can be undone. */
@@ -403,16 +409,23 @@ export function* enclosingForks(state: State, scope: string): Generator<{ barrie
 /** The live branches of a scope, by the slot that each was opened for. Their ids follow from the barrier: no list of them is kept. */
 export function* liveIn(state: State, barrier: Barrier): Generator<Branch> {
   for (let slot = 0; slot < barrier.calls.length; slot++) {
-    const id = barrier.opener === null ? rootBranch(slot, barrier.calls.length) : childBranch(barrier.opener, barrier.firstChild + slot)
+    const id = barrier.opener === null ? rootBranch(slot, state.run?.width ?? 0) : childBranch(barrier.opener, barrier.firstChild + slot)
     const branch = state.branches.get(id)
     if (branch?.scope === barrier.id) yield branch
   }
 }
 
 /** Whether a step runs a definition of its own: its attempts only wait for that run, which goes on by itself. */
-export function runsChild(state: State, step: string): boolean {
-  const shape = state.run?.shape
-  return shape?.kind === 'graph' && shape.steps.some(({ id, kind }) => id === step && kind === 'child')
+export function runsChild({ run }: State, step: string): boolean {
+  if (run?.shape.kind !== 'graph') return false
+  const isIt = ({ id, kind }: StepShape): boolean => id === step && kind === 'child'
+  return run.shape.steps.some(isIt) || run.earlier.some(isIt)
+}
+
+/** What a graph says of a step; of one that the version it goes on under does not have, what it said when that began. */
+export function stepShape({ run }: State, step: string): StepShape | null {
+  if (run?.shape.kind !== 'graph') return null
+  return run.shape.steps[run.places[step] ?? -1] ?? run.earlier.find(({ id }) => id === step) ?? null
 }
 
 /** Who waits for a branch's reply. */

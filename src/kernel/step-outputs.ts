@@ -4,7 +4,7 @@ import type { Barrier, State } from './state.js'
 export function stepOutputs(state: State, root: Barrier, sees: readonly string[]): Readonly<Record<string, unknown>> {
   const outputs: Record<string, unknown> = {}
   for (const id of sees) {
-    const slot = root.slots.get(state.run?.places[id] ?? 0)
+    const slot = root.slots.get(state.run?.slots[id] ?? -1)
     if (slot?.status === 'arrived') outputs[id] = slot.holes === undefined ? slot.value : withHoles(slot.value, slot.holes)
   }
   return Object.freeze(outputs)

@@ -39,7 +39,10 @@ function causesInTopology(state: State): Causes {
   return new Map([...state.undo.nodes.values()].map(({ id, after }) => [id, after]))
 }
 
-/** Before a step come all of its `after`, and through those that left no entry, theirs: whatever became of them. */
+/**
+ * Before a step come all of its `after`, and through those that left no entry, theirs: whatever became of them. One that began under an
+ * earlier version of the definition came because of what that one said.
+ */
 function causesInGraph(state: State): Causes {
   const causes: Causes = new Map()
   if (state.run?.shape.kind !== 'graph') return causes
@@ -49,7 +52,8 @@ function causesInGraph(state: State): Causes {
     causes.set(id, after.length === 0 ? [begin(entry.agent)] : after)
     ends.set(entry.agent, [...(ends.get(entry.agent) ?? []), id])
   }
-  for (const { id, after } of state.run.shape.steps) {
+  const { shape, earlier } = state.run
+  for (const { id, after } of [...shape.steps, ...earlier]) {
     causes.set(begin(id), after.map(end))
     causes.set(end(id), ends.get(id) ?? [begin(id)])
   }

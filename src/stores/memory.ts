@@ -6,6 +6,7 @@ import type {
   Mark,
   MarkRow,
   Put,
+  Refused,
   RunRow,
   Snapshot,
   Store,
@@ -159,7 +160,7 @@ export function memoryStore(): Store {
       order: row.order,
       id: row.id,
       definition: row.definition,
-      version: row.version,
+      version: item.version ?? row.version,
       tags: row.tags,
       status: item.status ?? row.status,
       waits: item.waits ?? row.waits,
@@ -227,9 +228,10 @@ export function memoryStore(): Store {
     for (const wake of wakers) wake()
   }
 
-  const claimable = ({ row }: Kept, definitions: readonly Executable[]): boolean =>
+  const claimable = ({ row }: Kept, definitions: readonly Executable[], except: readonly Refused[]): boolean =>
     row.worker === null &&
     row.endedAt === null &&
+    !except.some(({ run, head }) => run === row.id && head === row.head) &&
     definitions.some(({ name, versions }) => name === row.definition && versions.includes(row.version))
 
   return Object.freeze<Store>({
@@ -260,11 +262,12 @@ export function memoryStore(): Store {
       committed(null)
       return freed
     },
-    claim: async ({ worker, definitions, now, limit }) => {
+    claim: async ({ worker, definitions, except = [], now, limit }) => {
       const rows: RunRow[] = []
       let nextWake: number | null = null
       const waiting: { kept: Kept; wake: number }[] = []
-      for (const kept of runs.values()) if (kept.wake !== null && claimable(kept, definitions)) waiting.push({ kept, wake: kept.wake })
+      for (const kept of runs.values())
+        if (kept.wake !== null && claimable(kept, definitions, except)) waiting.push({ kept, wake: kept.wake })
       for (const { kept, wake } of waiting.sort((a, b) => a.wake - b.wake)) {
         // A worker that was fenced is given nothing: nobody would ever take it back.
         if (wake > now || rows.length >= limit || !workers.has(worker)) nextWake ??= wake

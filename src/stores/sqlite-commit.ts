@@ -104,6 +104,7 @@ export class Commits {
     const { owner } = item
     if (owner === undefined || item.by !== owner.worker || item.own !== undefined || item.create !== undefined) return null
     if (item.status !== undefined || item.waits !== undefined || item.wake !== undefined || item.ended === true) return null
+    if (item.version !== undefined) return null
     if (item.rows.length === 0 || (item.puts !== undefined && item.puts.length > 0)) return null
     const place = this.#places.get(item.run)
     return place === undefined || place.head !== item.expect ? null : place
@@ -202,6 +203,7 @@ function change(connection: Connection, known: Standing, item: Append): Changed 
   const epoch = item.own === 'take' ? known.epoch + 1 : known.epoch
   const columns: [name: string, value: SqlValue][] = []
   if (item.status !== undefined) columns.push(['status', item.status])
+  if (item.version !== undefined) columns.push(['version', item.version])
   if (item.waits !== undefined) columns.push(['waits', JSON.stringify(item.waits)])
   if (wake !== undefined) columns.push(['wake', wake])
   if (item.ended) columns.push(['ended', item.at])

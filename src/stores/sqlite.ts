@@ -1,4 +1,4 @@
-import type { Executable, Loaded, LoadOptions, RunRow, Snapshot, Store } from '../engine/store.js'
+import type { Executable, Loaded, LoadOptions, Refused, RunRow, Snapshot, Store } from '../engine/store.js'
 import { restored } from './sqlite-body.js'
 import { Changes } from './sqlite-changes.js'
 import { Commits } from './sqlite-commit.js'
@@ -90,17 +90,17 @@ export function storeOver(connection: Connection, driver: Driver, { durability, 
       locks.remove(worker)
       return freed
     },
-    claim: async ({ worker, definitions, now, limit }) => {
-      const due = await connection.read(() => dueRuns(connection, definitions, now, 1))
+    claim: async ({ worker, definitions, except = [], now, limit }) => {
+      const due = await connection.read(() => dueRuns(connection, definitions, except, now, 1))
       const claimed = (): Promise<readonly RunRow[]> =>
         connection.write(
-          () => claim(connection, worker, dueRuns(connection, definitions, now, limit)),
+          () => claim(connection, worker, dueRuns(connection, definitions, except, now, limit)),
           (rows) => {
             if (rows.length > 0) changes.committed(worker)
           },
         )
       const rows = due.length === 0 ? [] : await claimed()
-      return { rows, nextWake: await connection.read(() => nextWake(connection, definitions)) }
+      return { rows, nextWake: await connection.read(() => nextWake(connection, definitions, except)) }
     },
     commit: (batch) => commits.commit(batch),
     load: (run, options) => connection.read(() => load(connection, run, options ?? {})),
@@ -196,11 +196,29 @@ function free(connection: Connection, worker: number, at: number): number {
 }
 
 /** The earliest first, whatever their definition. */
-function dueRuns(connection: Connection, definitions: readonly Executable[], now: number, limit: number): readonly Due[] {
+function dueRuns(
+  connection: Connection,
+  definitions: readonly Executable[],
+  except: readonly Refused[],
+  now: number,
+  limit: number,
+): readonly Due[] {
+  const left = leftOut(connection, except)
   return versionsOf(definitions)
-    .flatMap(([name, version]) => connection.all<Due>(sql.due, name, version, now, limitOf(limit)))
+    .flatMap(([name, version]) => connection.all<Due>(sql.due, name, version, now, limitOf(limit + left.size)))
+    .filter(({ rid }) => !left.has(rid))
     .sort((a, b) => a.wake - b.wake || a.rid - b.rid)
     .slice(0, limit)
+}
+
+/** Those of them to which nothing has happened since. */
+function leftOut(connection: Connection, except: readonly Refused[]): ReadonlySet<number> {
+  const left = new Set<number>()
+  for (const { run, head } of except) {
+    const standing = connection.get<{ rid: number; head: number }>(sql.standing, run)
+    if (standing?.head === head) left.add(standing.rid)
+  }
+  return left
 }
 
 /** A worker that was fenced is given nothing: nobody would ever take it back. */
@@ -213,7 +231,8 @@ function claim(connection: Connection, worker: number, due: readonly Due[]): rea
   })
 }
 
-function nextWake(connection: Connection, definitions: readonly Executable[]): number | null {
+function nextWake(connection: Connection, definitions: readonly Executable[], except: readonly Refused[]): number | null {
+  if (except.length > 0) return dueRuns(connection, definitions, except, Number.MAX_SAFE_INTEGER, 1)[0]?.wake ?? null
   const wakes = versionsOf(definitions).flatMap(
     ([name, version]) => connection.get<{ wake: number | null }>(sql.nextWake, name, version)?.wake ?? [],
   )

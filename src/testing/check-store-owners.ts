@@ -102,6 +102,38 @@ export const ownerChecks: readonly StoreCheck[] = [
     },
   },
   {
+    promise: 'a claim leaves out what it is told to, until something has happened to it',
+    holds: async ({ store }) => {
+      const by = await joined(store)
+      await commit(store, starting('a', by, { wake: 1 }), starting('b', by, { wake: 2 }), starting('c', by, { wake: 3 }))
+      const heads = new Map((await store.list({ limit: 9 })).map(({ id, head }) => [id, head]))
+      const except = ['a', 'b'].map((run) => ({ run, head: heads.get(run) ?? 0 }))
+      const wanted = (limit: number) => store.claim({ worker: by, definitions: executable, except, now: 9, limit })
+      const one = await wanted(1)
+      same([idsOf(one), one.nextWake], [['c'], null])
+      await commit(store, adding('b', by, heads.get('b') ?? 0, { wake: 20 }))
+      const none = await wanted(9)
+      same([idsOf(none), none.nextWake], [[], 20])
+      same(idsOf(await store.claim({ worker: by, definitions: executable, except, now: 20, limit: 9 })), ['b'])
+      same(idsOf(await claim(store, by, 9)), ['a'])
+    },
+  },
+  {
+    promise: 'a run that goes on under another version is one of that version from then on',
+    holds: async ({ store }) => {
+      const by = await joined(store)
+      await commit(store, starting('a', by, { create: { definition: 'a', version: '1', tags: {} }, own: 'take' }))
+      const row = (await store.load('a'))?.row
+      const owner = { worker: by, epoch: row?.epoch ?? 0 }
+      const head = row?.head ?? 0
+      await commit(store, adding('a', by, head, { owner, version: '2' }), adding('a', by, head + 1, { owner, own: 'release', wake: 1 }))
+      same((await store.load('a'))?.row.version, '2')
+      const of = async (version: string) =>
+        idsOf(await store.claim({ worker: by, definitions: [{ name: 'a', versions: [version] }], now: 9, limit: 9 }))
+      same([await of('1'), await of('2')], [[], ['a']])
+    },
+  },
+  {
     promise: 'what a worker owns is told with its epochs',
     holds: async ({ store }) => {
       const by = await joined(store)
