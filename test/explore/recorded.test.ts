@@ -87,6 +87,62 @@ test('what was recorded in child runs is given back too, so that a race among th
   expect(looked).toBe(3)
 })
 
+test('after another choice in a child run, something else may be shown', async () => {
+  const made = () => {
+    const child = topology({
+      name: 'child',
+      flows: ['Start -> H -> End', 'H <-> A | B'],
+      agents: {
+        H: {
+          act: {
+            request: (turn) => turn.fork(['A', 'B'], { join: 'any' }),
+            join: (turn, { values }) => (values[0] === 'a' ? turn.finish('a') : turn.fail('b')),
+          },
+        },
+        A: (turn) => turn.reply('a'),
+        B: (turn) => turn.reply('b'),
+      },
+    })
+    return graph('parent')
+      .step('k', { input: () => null, onError: 'skip', run: child })
+      .step('last', { after: ['k'], join: 'settled', run: ({ steps }) => steps.k ?? 'nothing' })
+      .output(({ steps }) => steps.last)
+  }
+  await using tutti = await open({ store: 'memory:', definitions: [made()] })
+  await (await tutti.start('parent', { id: 'R' })).output()
+  const checked = await exploreRun(tutti, 'R', { definition: made, schedules: 'all' })
+  expect(checked, checked.text()).toMatchObject({ independent: true, violations: [] })
+  expect(checked.notExplored.join()).toContain('after another choice, H on k r is shown something else')
+})
+
+test('an agent of a child run that is shown something else is a finding', async () => {
+  const made = () => {
+    const order: string[] = []
+    const act = async (turn: any) => {
+      order.push(await turn.step('fetch', () => turn.agent))
+      return turn.reply(1)
+    }
+    const child = topology({
+      name: 'child',
+      flows: ['Start -> H', 'H <-> A | B', 'H -> Judge', 'Judge -> End'],
+      agents: {
+        H: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn) => turn.invoke('Judge', order) } },
+        A: { act },
+        B: { act },
+        Judge: (turn) => turn.finish(1),
+      },
+    })
+    return graph('parent')
+      .step('k', { input: () => null, run: child })
+      .output(() => 1)
+  }
+  await using tutti = await open({ store: 'memory:', definitions: [made()] })
+  await (await tutti.start('parent', { id: 'R' })).output()
+  const found = await exploreRun(tutti, 'R', { definition: made })
+  expect(found.violations).toMatchObject([{ invariant: 'prompt' }])
+  expect(found.violations[0]?.explain).toContain('Judge on k r is shown something else than in the recorded run')
+})
+
 test('a check in which every schedule leaves the record shows nothing, and says so', async () => {
   let calls = ['a']
   const definition = topology({

@@ -274,6 +274,115 @@ describe('choices', () => {
     expect(checked.text()).not.toContain('Orders decide')
     expect(checked.choices).toHaveLength(1)
   })
+
+  const anyGate = () =>
+    graph('gate')
+      .step('a', { run: () => 'a' })
+      .step('b', { run: () => 'b' })
+      .step('c', { after: ['a', 'b'], join: 'any', run: ({ steps }) => steps.a ?? steps.b })
+      .output(({ steps }) => steps.c)
+  const within = (child: Definition<any, any>) =>
+    graph('parent')
+      .step('k', { input: () => 1, run: child })
+      .output(({ steps }) => steps.k)
+
+  for (const [name, child, at] of [
+    ['a join', small['a join of any'] as () => Definition<any, any>, 'r#1'],
+    ['a gate', anyGate, 'c'],
+  ] as const)
+    test(`of child runs are choices too: ${name}`, async () => {
+      const checked = await explore(() => within(child()), { schedules: 'all' })
+      expect(checked, checked.text()).toMatchObject({ independent: true, distinct: 2, choices: [{ at: `k ${at}` }] })
+      const nested = await explore(() => within(within(child())), { schedules: 60 })
+      expect(nested, nested.text()).toMatchObject({ independent: true, distinct: 2, choices: [{ at: `k:k ${at}` }] })
+    })
+
+  test('of child runs that nobody used are none', async () => {
+    const definition = () =>
+      graph('parent', { stragglers: 'cancel' })
+        .step('k', { input: () => 1, run: small['a join of any']?.() as Definition<any> })
+        .step('bad', { run: throws })
+        .output()
+    const checked = await explore(definition, { schedules: 250 })
+    expect(checked.independent, checked.text()).toBe(true)
+    // The child had not ended; or it had, with one of two winners.
+    expect(checked.distinct).toBe(3)
+  })
+})
+
+function throws(): never {
+  throw new Error('no')
+}
+
+describe('child runs', () => {
+  const ledger = resource<{ book(what: string): void }>('ledger')
+  const resources = () => [ledger.of({ book: () => {} })]
+  const within = (act: (turn: any) => unknown) => {
+    const child = topology({
+      name: 'child',
+      flows: ['Start -> H -> End', 'H <-> A | B'],
+      agents: {
+        H: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn) => turn.finish('done') } },
+        A: { act: act as never },
+        B: { act: act as never },
+      },
+    })
+    return graph('parent')
+      .step('k', { input: () => 1, run: child })
+      .output(({ steps }) => steps.k)
+  }
+
+  test('are compared: what they do outside', async () => {
+    const counted = () => {
+      let calls = 0
+      return within((turn) => {
+        if (++calls === 1) turn.use(ledger).book(turn.agent)
+        return turn.reply(1)
+      })
+    }
+    expect((await explore(counted, { resources })).divergence?.kind).toBe('effect-count')
+    const ordered = () =>
+      within((turn) => {
+        turn.use(ledger).book('a room')
+        return turn.reply(1)
+      })
+    expect((await explore(ordered, { resources })).independent).toBe(true)
+  })
+
+  test('are compared: what their agents say and are shown', async () => {
+    const found = await explore(() => {
+      let last = ''
+      return within(async (turn) => {
+        last = turn.agent
+        await turn.step('wait', () => null)
+        return turn.reply(last)
+      })
+    })
+    expect(found.divergence?.kind).toBe('output')
+    expect(found.divergence?.explain).toContain('report.runs.k.interactions')
+  })
+})
+
+describe('what was done under steps that read cancelled is not compared', () => {
+  const ledger = resource<{ book(what: string): void }>('ledger')
+  const beside = (step: any) => () => graph('g', { stragglers: 'cancel' }).step('a', step).step('bad', { run: throws }).output()
+  for (const [name, step] of [
+    ['an effect', { run: ({ use }: any) => use(ledger).book('a') }],
+    [
+      'effects in its steps',
+      {
+        run: async ({ step, use }: any) => {
+          await step('1', () => use(ledger).book('1'))
+          await step('2', () => use(ledger).book('2'))
+        },
+      },
+    ],
+    ['items', { each: () => [0], run: () => 1 }],
+  ] as const)
+    test(name, async () => {
+      const checked = await explore(beside(step), { schedules: 'all', resources: () => [ledger.of({ book: () => {} })] })
+      expect(checked.independent, checked.text()).toBe(true)
+    })
 })
 
 describe('what one schedule can show', () => {
@@ -366,6 +475,27 @@ test('an undo of a run whose children are undone by runs of their own waits for 
   const checked = await explore(top, { schedules: 'all' })
   expect(checked, checked.text()).toMatchObject({ independent: true, exhaustive: true })
   expect(checked.text()).not.toContain('goes around the scheduler')
+})
+
+test('a run that left something undone because nobody used it is a choice, also of a child run', async () => {
+  const child = () =>
+    graph('child')
+      .step('x', {
+        run: async ({ step }) => {
+          await step('1', () => 1)
+          return 1
+        },
+        compensate: () => {},
+      })
+      .output()
+  const definition = () =>
+    graph('parent', { stragglers: 'cancel' })
+      .step('k', { input: () => 1, run: child() })
+      .step('bad', { run: throws })
+      .output()
+  const checked = await explore(definition, { schedules: 60, faults: ['timeout', 'crash'] })
+  expect(checked.independent, checked.text()).toBe(true)
+  expect(checked.outcomes.some(({ result }) => result.report.notUndone.includes('check:k/x'))).toBe(true)
 })
 
 test('a crash is one death, also of a run that waits for others and is claimed with them', async () => {

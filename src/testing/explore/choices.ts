@@ -1,9 +1,10 @@
-import { unmeasuredReport } from '../../inspect/report.js'
 import type { Report } from '../../inspect/report-data.js'
 import type { Counted } from './search.js'
+import { within } from './setting.js'
 
 /** A choice that orders made: where, for whom, and how it came out. */
 export interface ChoiceSeen {
+  /** In a child run, the step that it belongs to is said first. */
   readonly at: string
   /** The agent that waits there; its winners are what an allowance names. */
   readonly agent: string
@@ -17,15 +18,15 @@ export interface ChoiceSeen {
 /** The choices of all schedules. */
 export function choicesOf(outcomes: readonly Counted[]): ChoiceSeen[] {
   const found = new Map<string, { agent: string; kind: ChoiceSeen['kind']; by: Map<string, number>; slots: readonly string[] }>()
-  for (const { first, count } of outcomes) {
-    const report = unmeasuredReport(first.outcome.journal)
-    for (const { at, kind, decidedBy } of report.choices) {
-      const known = found.get(`${at} ${kind}`) ?? { agent: agentAt(report, at), kind, by: new Map(), slots: slotsAt(report, at) }
-      found.set(`${at} ${kind}`, known)
-      const who = decidedBy.map((slot) => (typeof slot === 'number' ? (known.slots[slot] ?? `slot ${slot}`) : slot)).join(' and ')
-      known.by.set(who, (known.by.get(who) ?? 0) + count)
-    }
-  }
+  for (const { first, count } of outcomes)
+    for (const { run, report } of first.outcome.runs)
+      for (const { at, kind, decidedBy } of report.choices) {
+        const key = `${within(run)}${at} ${kind}`
+        const known = found.get(key) ?? { agent: agentAt(report, at), kind, by: new Map(), slots: slotsAt(report, at) }
+        found.set(key, known)
+        const who = decidedBy.map((slot) => (typeof slot === 'number' ? (known.slots[slot] ?? `slot ${slot}`) : slot)).join(' and ')
+        known.by.set(who, (known.by.get(who) ?? 0) + count)
+      }
   return [...found].map(([key, { agent, kind, by, slots }]) => ({
     at: key.slice(0, key.lastIndexOf(' ')),
     agent,

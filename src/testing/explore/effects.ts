@@ -9,6 +9,7 @@ export interface Effect {
   readonly about: string | null
   readonly agent: string
   readonly branch: string
+  readonly run: string
   /** Its turn had been told to stop, or was over. */
   readonly late: boolean
 }
@@ -50,11 +51,11 @@ export class Effects {
     }
   }
 
-  #note(resource: string, method: string, args: readonly unknown[], { agent, branch }: Borrower, late: boolean): void {
+  #note(resource: string, method: string, args: readonly unknown[], { agent, branch, run }: Borrower, late: boolean): void {
     if (reads.test(method) && !late) return
     const [first] = args
     const about = typeof first === 'string' || typeof first === 'number' ? `${method} ${String(first).slice(0, longest)}` : null
-    this.log.push({ resource, call: `${method}(${args.map(shown).join(', ')})`, about, agent, branch, late })
+    this.log.push({ resource, call: `${method}(${args.map(shown).join(', ')})`, about, agent, branch, run, late })
   }
 }
 

@@ -3,14 +3,12 @@ import { withInternals } from '../../define/definition.js'
 import { TuttiError } from '../../define/tutti-error.js'
 import type { Engine } from '../../engine/engine.js'
 import { engineOf } from '../../engine/engine-of.js'
-import { childRunsIn } from '../../engine/child-run.js'
 import { runNotFound } from '../../engine/run-not-found.js'
-import type { Event } from '../../kernel/event.js'
 import type { Tutti } from '../../engine/tutti.js'
 import type { Exploration } from './exploration.js'
 import type { ExploreOptions } from './explore.js'
 import { exploreWith } from './explore.js'
-import type { Journals } from './recorded.js'
+import { journalsOf } from './journals.js'
 import { recordedIn } from './recorded.js'
 
 /** How a run that was recorded is checked. */
@@ -33,18 +31,6 @@ export async function exploreRun(tutti: Tutti, id: string, options: ExploreRunOp
   const { definition = definitionOf(engine, started.definition), beyond = 'stop', ...rest } = options
   const recorded = recordedIn(await journalsOf(engine, id, journal), beyond)
   return exploreWith(definition as Definition<unknown>, { ...rest, input: started.input }, recorded)
-}
-
-/** The journals of a run and of all runs that it has waited for. */
-async function journalsOf(engine: Engine, id: string, own: readonly Event[]): Promise<Journals> {
-  const journals = new Map<string, readonly Event[]>([[id, own]])
-  // What is found on the way is read too.
-  for (const journal of journals.values())
-    for (const child of childRunsIn(journal)) {
-      const found = journals.has(child) ? [] : await engine.journal(child)
-      if (found.length > 0) journals.set(child, found)
-    }
-  return new Map([...journals].map(([run, journal]) => [run.slice(id.length), journal]))
 }
 
 function definitionOf(engine: Engine, name: string): Definition {

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
-import { reportOf, unmeasuredReport } from '../../inspect/report.js'
+import { reportOf } from '../../inspect/report.js'
 import type { Report } from '../../inspect/report-data.js'
 import type { Event } from '../../kernel/event.js'
+import type { CountedRun } from './counted-runs.js'
+import { countedRuns } from './counted-runs.js'
 import type { Effect } from './effects.js'
-import { faultOf } from './setting.js'
+import { faultOf, runId, within } from './setting.js'
 import type { Setting } from './setting.js'
 import type { Played } from './stage.js'
 
@@ -25,7 +27,10 @@ export type Class = (typeof classes)[number]
 
 /** What came of one schedule, in the form in which it is compared: clock, usage and attempts are not part of it. */
 export interface Outcome {
-  /** What an order may decide: early joins, timeouts, limits, and the faults that were played. Outcomes are compared for equal ones. */
+  /**
+   * What an order may decide: early joins, timeouts, limits, also those of child runs, and the faults that were played. Outcomes are
+   * compared for equal ones.
+   */
   readonly choices: string
   readonly status: string
   /** Output, error and the rest of the report; and what the user's own observer saw. */
@@ -35,6 +40,8 @@ export interface Outcome {
   /** What was done outside of the run, as a bag, and in which order to each thing; null after a crash: a body may be executed again. */
   readonly effects: { readonly bag: string; readonly order: string } | null
   readonly journal: readonly Event[]
+  /** The run itself, and the child runs that count. */
+  readonly runs: readonly CountedRun[]
 }
 
 /** All that is compared: the same text for outcomes that are the same. */
@@ -53,20 +60,36 @@ export interface Observing {
 /** What came of a schedule. */
 export function outcomeOf(played: Played, setting: Setting, observing: Observing): Outcome {
   const { journal } = played
-  const report = unmeasuredReport(journal)
-  const counts = countedOf(report)
+  const [own, ...children] = countedRuns(played.journals)
+  if (own === undefined) throw new Error('nothing was played')
+  const { report } = own
+  const runs = [own, ...children]
+  const counts = countedIn(runs)
   const observed = observing.observe?.(reportOf(journal))
-  // What is undefined is not written.
-  const told = { ...report, runId: undefined, choices: undefined }
+  const told = {
+    ...comparable(own),
+    ...(children.length > 0 && { runs: Object.fromEntries(children.map((of) => [of.run.slice(1), comparable(of)])) }),
+  }
   if (told.output !== undefined) told.output = sorted('output', told.output, observing.bags)
   return {
-    choices: JSON.stringify([report.choices, closingOf(journal), faultsOf(played, setting)]),
+    choices: JSON.stringify([report.choices, closingOf(journal), faultsOf(played, setting), ...runs.flatMap(chosenIn)]),
     status: report.error === undefined ? report.status : `${report.status} ${report.error.code}`,
     told: canonical(JSON.stringify([told, observed ?? null])),
-    shown: canonical(shownOf(played, counts)),
+    shown: canonical(shownOf(played, runs, counts)),
     effects: played.crashes > 0 ? null : effectsOf(played.effects, counts, observing.bags),
     journal,
+    runs,
   }
+}
+
+/** What is undefined is not written. */
+const comparable = ({ report }: CountedRun) => ({ ...report, runId: undefined, choices: undefined })
+
+/** What an order has decided in a child run, or of what was left of one, if it did. */
+function chosenIn({ run, report, journal, left }: CountedRun): unknown[] {
+  // Of the run itself, the rest has been said.
+  const chosen = run === '' ? [] : [...report.choices, ...[closingOf(journal) ?? []].flat()]
+  return chosen.length + left.length > 0 ? [[run, chosen, left]] : []
 }
 
 /** The events of an outcome, in their order. */
@@ -74,12 +97,16 @@ export function eventsOf({ journal }: Outcome): string {
   return journal.map((event) => `${event.type} ${'branch' in event ? event.branch : ''}`).join('\n')
 }
 
-/** Which branches count: what was done under slots that read cancelled depends on when a choice fell. */
-function countedOf({ branches, steps, status }: Omit<Report, 'measured'>): (branch: string, agent: string) => boolean {
-  if (status === 'cancelled') return () => false
-  const ids = new Set(branches.flatMap((branch) => (branch.status === 'cancelled' ? [] : [branch.id])))
-  const names = new Set(steps.map(({ id }) => id))
-  return (branch, agent) => ids.has(branch) || names.has(agent)
+/** Something was done, or shown to somebody, here. */
+interface Place {
+  readonly run: string
+  readonly branch: string
+  readonly agent: string
+}
+
+function countedIn(runs: readonly CountedRun[]): (place: Place) => boolean {
+  const byRun = new Map(runs.map(({ run, counts }) => [run, counts]))
+  return ({ run, branch, agent }) => byRun.get(run.slice(runId.length))?.(branch, agent) ?? false
 }
 
 /** Why a run was closed early: then that is all that an order may not change. That its time is over is a choice of its own. */
@@ -99,21 +126,22 @@ function faultsOf({ taken }: Played, { faults }: Setting): string[] {
   return played.sort()
 }
 
-function shownOf({ journal, prompts }: Played, counts: (branch: string, agent: string) => boolean): string {
-  const lines = prompts.flatMap(({ branch, agent, line }) => (counts(branch, agent) ? [line] : []))
-  for (const event of journal)
-    if (event.type === 'turn.started' && counts(event.branch, event.agent))
-      lines.push(JSON.stringify([event.branch, event.turn, event.agent, event.message]))
+function shownOf({ prompts }: Played, runs: readonly CountedRun[], counts: (place: Place) => boolean): string {
+  const lines = prompts.flatMap((prompt) => (counts(prompt) ? [prompt.line] : []))
+  for (const { run, journal, counts: countsHere } of runs)
+    for (const event of journal)
+      if (event.type === 'turn.started' && countsHere(event.branch, event.agent))
+        lines.push(`${within(run)}${JSON.stringify([event.branch, event.turn, event.agent, event.message])}`)
   return [...new Set(lines)].sort().join('\n')
 }
 
 function effectsOf(
   log: readonly Effect[],
-  counts: (branch: string, agent: string) => boolean,
+  counts: (place: Place) => boolean,
   bags: ReadonlySet<string>,
 ): { readonly bag: string; readonly order: string } {
   if (log.length === 0) return none
-  const counted = log.filter(({ branch, agent }) => counts(branch, agent))
+  const counted = log.filter(counts)
   const lines = counted.map(({ resource, call }) => `${resource}.${call}`)
   const ordered = new Map<string, string[]>()
   counted.forEach(({ resource, about }, index) => {

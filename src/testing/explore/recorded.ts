@@ -12,9 +12,9 @@ export interface Recorded {
   activity(run: string, of: ActivitySpeaker): ActivityOutcome | null
   answer(run: string, askId: string): unknown
   /** Whether a turn was shown something else in the record; false also if it has no such turn. */
-  differs(event: Event): boolean
-  /** Whether an order has made another choice than the record. */
-  chose(journal: readonly Event[]): boolean
+  differs(run: string, event: Event): boolean
+  /** Whether an order has made another choice than the record, in the run or in a child of it. */
+  chose(journals: Journals): boolean
 }
 
 /** Reads journals. */
@@ -29,26 +29,26 @@ export function recordedIn(journals: Journals, beyond: 'stop' | 'perform'): Reco
       if (event.type === 'activity.failed')
         for (const key of keysOf(run, event)) activities.set(key, { error: event.error, retryable: false })
       if (event.type === 'ask.answered') answers.set(`${run} ${event.askId}`, event.value)
+      if (event.type === 'turn.started') messages.set(`${run} ${turnOf(event)}`, JSON.stringify(event.message))
+      const choice = choiceOf(event)
+      if (choice !== null) choices.set(`${run} ${choice.at}`, choice.how)
     }
-  for (const event of journals.get('') ?? []) {
-    if (event.type === 'turn.started') messages.set(turnOf(event), JSON.stringify(event.message))
-    const choice = choiceOf(event)
-    if (choice !== null) choices.set(choice.at, choice.how)
-  }
   return {
     beyond,
     activity: (run, of) => keysOf(run, of).flatMap((key) => activities.get(key) ?? [])[0] ?? null,
     answer: (run, askId) => answers.get(`${run} ${askId}`),
-    differs: (event) => {
+    differs: (run, event) => {
       if (event.type !== 'turn.started') return false
-      const known = messages.get(turnOf(event))
+      const known = messages.get(`${run} ${turnOf(event)}`)
       return known !== undefined && known !== JSON.stringify(event.message)
     },
     chose: (played) =>
-      played.some((event) => {
-        const choice = choiceOf(event)
-        return choice !== null && choices.get(choice.at) !== choice.how
-      }),
+      [...played].some(([run, journal]) =>
+        journal.some((event) => {
+          const choice = choiceOf(event)
+          return choice !== null && choices.get(`${run} ${choice.at}`) !== choice.how
+        }),
+      ),
   }
 }
 

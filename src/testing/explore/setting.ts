@@ -14,6 +14,9 @@ export type Steering = 'pause' | 'resume' | 'cancel'
 /** The id of the run that is played. */
 export const runId = 'check'
 
+/** What is said before a place that is in a child run; `run`: what its id adds to that of the run that is played. */
+export const within = (run: string): string => (run === '' ? '' : `${run.slice(1)} `)
+
 /** What is the same in all schedules. */
 export interface Setting {
   /** Called for each schedule, and for each process of one. */

@@ -21,13 +21,15 @@ import type { Effect } from './effects.js'
 import { Effects } from './effects.js'
 import type { Happening, Option } from './happening.js'
 import { heldOf } from './held.js'
+import { journalsOf } from './journals.js'
 import type { AtCommit, ProcessPort } from './process.js'
 import { Process } from './process.js'
+import type { Journals } from './recorded.js'
 import type { Schedule } from './schedule.js'
 import type { Chooser } from './scheduler.js'
 import { Scheduler } from './scheduler.js'
 import type { Setting } from './setting.js'
-import { faultOf, runId } from './setting.js'
+import { faultOf, runId, within } from './setting.js'
 import { VirtualTime } from './virtual-time.js'
 import type { Prompt } from './watched-model.js'
 import { watchedModel } from './watched-model.js'
@@ -51,6 +53,8 @@ export interface Played {
   readonly schedule: Schedule
   readonly taken: readonly Taken[]
   readonly journal: readonly Event[]
+  /** That of the run, and those of its child runs. */
+  readonly journals: Journals
   readonly state: State
   readonly definition: Definition
   readonly effects: readonly Effect[]
@@ -108,6 +112,8 @@ class Stage {
   readonly #bodies = new Map<string, Body>()
   readonly #states = new Map<string, State>()
   readonly #journal: Event[] = []
+  /** By what the id of each run adds to that of the run. */
+  readonly #journals = new Map([['', this.#journal]])
   readonly #prompts: Prompt[] = []
   readonly #taken: Taken[] = []
   readonly #broken: Broken[] = []
@@ -159,11 +165,12 @@ class Stage {
     await this.#scheduler.play()
     if (this.#error !== null) throw this.#error
     // What was committed right before a crash was told to nobody: the store has it.
-    const journal = this.#crashes === 0 ? this.#journal : ((await this.#process?.engine.journal(runId)) ?? [])
-    return this.#played(definition, journal)
+    const engine = this.#process.engine
+    const journals = this.#crashes === 0 ? this.#journals : await journalsOf(engine, runId, await engine.journal(runId))
+    return this.#played(definition, journals)
   }
 
-  #played(definition: Definition, journal: readonly Event[]): Played {
+  #played(definition: Definition, journals: Journals): Played {
     if (this.#scheduler.end === 'endless')
       this.#broken.push({ invariant: 'endless', explain: `the run is not over after ${this.#setting.stepsMax} steps` })
     for (const { agent, branch, late, call, resource } of this.#effects.log)
@@ -171,7 +178,8 @@ class Stage {
     return {
       schedule: this.#scheduler.deviations,
       taken: this.#taken,
-      journal,
+      journal: journals.get('') ?? [],
+      journals,
       state: this.#state,
       definition,
       effects: this.#effects.log,
@@ -295,12 +303,12 @@ class Stage {
     this.#states.set(run, state)
     // What has not begun is taken back while its run is paused, and held again when it is resumed.
     if (state.pausedAt !== null) this.#scheduler.drop((held) => held.kind === 'start' && held.run === run)
-    if (run === runId)
-      for (const event of events) {
-        this.#journal.push(event)
-        this.#compared(event)
-      }
+    const suffix = run.slice(runId.length)
+    const journal = this.#journals.get(suffix) ?? []
+    this.#journals.set(suffix, journal)
     for (const event of events) {
+      journal.push(event)
+      this.#compared(suffix, event)
       if (event.type === 'ask.opened') this.#asked(run, state, event.ask.id)
       if (event.type === 'run.claimed') for (const ask of state.asks.keys()) this.#asked(run, state, ask)
     }
@@ -322,11 +330,11 @@ class Stage {
   }
 
   /** A turn that is shown something else than in the record, for the same choices, is a finding; for others it is another story. */
-  #compared(event: Event): void {
+  #compared(run: string, event: Event): void {
     const { recorded } = this.#setting
-    if (recorded === null || event.type !== 'turn.started' || !recorded.differs(event)) return
-    const what = `${event.agent} on ${event.branch} is shown something else than in the recorded run`
-    if (recorded.chose(this.#journal)) {
+    if (recorded === null || event.type !== 'turn.started' || !recorded.differs(run, event)) return
+    const what = `${event.agent} on ${within(run)}${event.branch} is shown something else than in the recorded run`
+    if (recorded.chose(this.#journals)) {
       if (recorded.beyond === 'stop') this.#left ??= `after another choice, ${what}`
       return
     }

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { LanguageModel } from '../../define/language-model.js'
 import { placeOf } from '../../models/call-place.js'
+import { runId, within } from './setting.js'
 
 /** What a model was shown, and where: prompts are told by their hash. */
 export interface Prompt {
+  readonly run: string
   readonly branch: string
   readonly agent: string
   readonly line: string
@@ -12,9 +14,14 @@ export interface Prompt {
 /** A model that does what it did, and tells what it is shown. */
 export function watchedModel(model: LanguageModel, agent: string, show: (prompt: Prompt) => void): LanguageModel {
   const note = (options: { readonly prompt: unknown }): void => {
-    const { branch = '', turn = 0, call = 0 } = placeOf(options as never) ?? {}
+    const { run = runId, branch = '', turn = 0, call = 0 } = placeOf(options as never) ?? {}
     const hash = createHash('sha256').update(JSON.stringify(options.prompt)).digest('hex').slice(0, 16)
-    show({ branch, agent, line: `the prompt of ${agent} on ${branch}/${turn}, call ${call}: ${hash}` })
+    show({
+      run,
+      branch,
+      agent,
+      line: `${within(run.slice(runId.length))}the prompt of ${agent} on ${branch}/${turn}, call ${call}: ${hash}`,
+    })
   }
   return new Proxy(model, {
     get: (target, property) => {
