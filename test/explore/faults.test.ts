@@ -86,6 +86,12 @@ test('a pause and a resume at any time change nothing', async () => {
   expect(checked.distinct).toBe(1)
 })
 
+test('somebody whose pause or resume a crash has cut off asks again', async () => {
+  const checked = await explore(trip, { resources: byKey, steering: ['pause', 'resume'], faults: ['crash'], schedules: 60 })
+  expect(checked.independent, checked.text()).toBe(true)
+  expect(checked.distinct).toBe(1)
+})
+
 test('timeouts that may come at any time are choices, and each has one outcome', async () => {
   const definition = () =>
     topology({

@@ -431,6 +431,40 @@ describe('what one schedule can show', () => {
     expect(found.violations[0]?.explain).toContain('B on r.1 called ledger.book("a hotel")')
   })
 
+  test('a loser that never looks at its signal is a ghost, whenever time may pass', async () => {
+    const definition = () =>
+      topology({
+        name: 'deaf',
+        flows: ['Start -> H -> End', 'H <-> A | B'],
+        agents: {
+          H: hub('any', ['A', 'B']),
+          A: { act: (turn) => turn.reply('a') },
+          B: {
+            act: async (turn) => {
+              await turn.step('think', () => null).catch(() => null)
+              return new Promise(() => {})
+            },
+          },
+        },
+      })
+    for (const faults of [[], ['timeout']] as const) {
+      const found = await explore(definition, { faults, patienceMs: 30 })
+      expect(found.violations, found.text()).toMatchObject([{ invariant: 'ghost' }])
+      expect(found.violations[0]?.explain).toBe('B on r.1 went on after it had been told to stop, and was fenced off')
+    }
+  })
+
+  test('a loser whose step was held until its grace was over is none', async () => {
+    const act = async (turn: any) => {
+      await turn.step('think', () => null)
+      return turn.reply(turn.agent)
+    }
+    const definition = () =>
+      topology({ name: 'held', flows: ['Start -> H -> End', 'H <-> A'], agents: { H: hub('any', ['A', 'A']), A: { act } } })
+    const checked = await explore(definition, { schedules: 'all', faults: ['timeout'] })
+    expect(checked, checked.text()).toMatchObject({ independent: true, violations: [], distinct: 2 })
+  })
+
   test('a timer of its own goes around the scheduler: that is told, and nothing is called exhaustive', async () => {
     const checked = await explore(
       alone(async (turn) => {
@@ -475,6 +509,25 @@ test('an undo of a run whose children are undone by runs of their own waits for 
   const checked = await explore(top, { schedules: 'all' })
   expect(checked, checked.text()).toMatchObject({ independent: true, exhaustive: true })
   expect(checked.text()).not.toContain('goes around the scheduler')
+})
+
+test('nothing of a schedule keeps the process alive: neither one that died, nor a run that came to a stand', async () => {
+  const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
+  const parent = (run: () => unknown) => () =>
+    graph('parent')
+      .step('k', { input: () => 1, run: graph('child').step('c', { run }).output() })
+      .output()
+  const before = timers()
+  await explore(
+    parent(() => 1),
+    { schedules: 20, faults: ['crash'] },
+  )
+  const stuck = await explore(
+    parent(() => new Promise(() => {})),
+    { schedules: 2, patienceMs: 30 },
+  )
+  expect(stuck.violations).toMatchObject([{ invariant: 'deadlock' }])
+  expect(timers()).toBeLessThanOrEqual(before)
 })
 
 test('a run that left something undone because nobody used it is a choice, also of a child run', async () => {

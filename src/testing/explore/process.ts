@@ -79,8 +79,14 @@ export class Process {
   }
 
   kill(): void {
-    this.alive = false
+    this.leave()
     this.#port.died()
+  }
+
+  /** Nothing of it goes on, and whoever waits in it keeps the real process alive no more. */
+  leave(): void {
+    this.alive = false
+    this.engine.listeners.close()
   }
 
   #store(): Store {

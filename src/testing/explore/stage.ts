@@ -28,7 +28,7 @@ import type { Journals } from './recorded.js'
 import type { Schedule } from './schedule.js'
 import type { Chooser } from './scheduler.js'
 import { Scheduler } from './scheduler.js'
-import type { Setting } from './setting.js'
+import type { Setting, Steering } from './setting.js'
 import { faultOf, runId, within } from './setting.js'
 import { VirtualTime } from './virtual-time.js'
 import type { Prompt } from './watched-model.js'
@@ -127,6 +127,8 @@ class Stage {
   #crashes = 0
   #left: string | null = null
   #steered = 0
+  /** Asks again for what somebody has asked of the run and had no answer to yet. */
+  readonly #unanswered = new Set<() => void>()
   #error: unknown = null
   #starting = true
   #unacknowledged = 0
@@ -167,6 +169,7 @@ class Stage {
     // What was committed right before a crash was told to nobody: the store has it.
     const engine = this.#process.engine
     const journals = this.#crashes === 0 ? this.#journals : await journalsOf(engine, runId, await engine.journal(runId))
+    this.#process.leave()
     return this.#played(definition, journals)
   }
 
@@ -246,6 +249,10 @@ class Stage {
     const entry = await this.#process.engine.entry(runId)
     if (entry !== null) this.#states.set(runId, entry.state)
     this.#reviving = null
+    // Whoever was left without an answer asks again, before anybody asks for anything else.
+    const asked = [...this.#unanswered]
+    this.#unanswered.clear()
+    for (const again of asked) again()
   }
 
   #log({ level, message }: LogEntry): void {
@@ -277,8 +284,10 @@ class Stage {
     const key = bodyOf(run, command)
     if (key === null) return
     const body = this.#bodies.get(key)
-    const fenced = command.type === 'turn.settle' && command.how === 'fenced'
-    if (fenced) this.#ghost(`${command.agent} on ${command.branch} went on after it had been told to stop, and was fenced off`)
+    // One whose words are held here can't stop before they are let go: that its grace was over says nothing of it.
+    const isFenced = command.type === 'turn.settle' && command.how === 'fenced'
+    const isHeld = (body?.held ?? 0) > 0 || this.#unacknowledged > 0
+    if (isFenced && !isHeld) this.#ghost(`${command.agent} on ${command.branch} went on after it had been told to stop, and was fenced off`)
     // A turn that was aborted while its start was held does not start.
     if (command.type === 'turn.settle' && body === undefined)
       this.#scheduler.drop(({ kind, id }) => kind === 'start' && id === `start ${key}`)
@@ -367,9 +376,17 @@ class Stage {
     this.#scheduler.add({
       ...outside('steering', `${next} ${this.#steered}`, `somebody asks to ${next}`, this.#scheduler.step),
       go: () => {
-        this.#order(runId, (handle) => handle[next]())
+        this.#ask(next)
         this.#steer()
       },
+    })
+  }
+
+  #ask(what: Steering): void {
+    const again = (): void => this.#ask(what)
+    this.#order(runId, async (handle) => {
+      this.#unanswered.add(again)
+      await handle[what]().finally(() => this.#unanswered.delete(again))
     })
   }
 
