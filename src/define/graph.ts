@@ -316,6 +316,7 @@ function readStep({ kind, id, def }: Link): ReadStep {
     ...gateProblems(given['join'], `${where}.join`),
     ...fallbackProblems(given['onError'], `${where}.onError`),
     ...(child?.problems ?? []),
+    ...(child !== null && id === undoName ? [reservedProblem(where)] : []),
   ]
   const shape: StepShape = {
     id: String(id),
@@ -339,6 +340,14 @@ function readStep({ kind, id, def }: Link): ReadStep {
 }
 
 /** The definition that a step runs: the one given, or `Start -> X -> End` around an agent. null: the step is code. */
+/** A child run is undone by the run `<child>:undo`, which must not be that of a step. */
+const undoName = 'undo'
+const reservedProblem = (where: string): Problem => ({
+  code: 'RESERVED_NAME',
+  where,
+  message: `a run of its own can't be the step '${undoName}': the run that undoes others has that name; rename the step`,
+})
+
 function childOf(run: unknown, where: string): { definition: Definition | null; problems: readonly Problem[] } | null {
   if (isDefinition(run)) return { definition: run, problems: [] }
   if (agentSpecOf(run) === undefined) return null

@@ -195,6 +195,24 @@ describe('a graph is refused', () => {
   test('with an ask that has no question or no schema', () => {
     expect(codesOf(() => start().ask('a', {}).output())).toEqual(['BAD_OPTION steps.a.question', 'BAD_OPTION steps.a.schema'])
   })
+  test('with a run of its own whose id would be that of the run that undoes it', () => {
+    const child = loosely({ name: 'child', flows: ['Start -> A -> End'], agents: idle('A') })
+    expect(
+      codesOf(() =>
+        start()
+          .step('undo', { run: child, input: () => 1 })
+          .output(),
+      ),
+    ).toEqual(['RESERVED_NAME steps.undo'])
+    expect(
+      codesOf(() =>
+        start()
+          .step('undo', { run: agent({ name: 'A' }), input: () => 1 })
+          .output(),
+      ),
+    ).toEqual(['RESERVED_NAME steps.undo'])
+    expect(start().step('undo', { run }).output().steps).toEqual(['undo'])
+  })
   test('with all problems at once', () => {
     const define = () =>
       start({ required: ['zz'], limits: { maxTurns: 0 }, colour: 1 })
