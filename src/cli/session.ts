@@ -1,3 +1,4 @@
+import { TuttiError } from '../define/tutti-error.js'
 import type { Run, Tutti } from '../engine/tutti.js'
 import type { Store } from '../engine/store.js'
 import { open } from '../open.js'
@@ -80,12 +81,21 @@ export class Session implements AsyncDisposable {
         const stop = tree.stop()
         if (stop !== null) return stop
         if (interrupt.came && (await pausedBy(run))) return { kind: 'interrupted' }
+        if ((await run.summary()).waitsFor.includes('definition')) throw await this.#cannotContinue(run)
         await this.#watched.movedSince(version)
       }
     } finally {
       progress.end()
       this.#progress = null
     }
+  }
+
+  /** Why was said in a note, when the run was given back. */
+  async #cannotContinue(run: Run): Promise<TuttiError> {
+    await this.letGo()
+    return new TuttiError('DEFINITION_NOT_FOUND', `this version of ${run.definition} can't go on with the run ${run.id}`, {
+      hint: 'go on with the version that it was started with, or cancel it: tutti cancel',
+    })
   }
 
   /** Begins to follow a run: what has happened so far is known, and told to nobody. */

@@ -143,6 +143,31 @@ test('a file that was moved is named again, and another version of it is refused
   expect(await place.tutti('answer', 'm', 'r~1', '1', '--file', 'new.mjs')).toMatchObject({ code: 0, out: '{"said":1}\n' })
 })
 
+test('a version that says it continues a run and has no place for what is under way in it is refused, and the old one goes on', async () => {
+  using place = new Place()
+  const file = (agent: string, more: string): string => `import { existsSync, writeFileSync } from 'node:fs'
+import { topology } from 'tutti'
+export default topology({
+  name: 'slow', ${more}
+  flows: ['Start -> ${agent} -> End'],
+  agents: { ${agent}: async (turn) => {
+    writeFileSync('begun', '')
+    while (!existsSync('go')) await new Promise((resolve) => setTimeout(resolve, 20))
+    return turn.finish('${agent}')
+  } },
+})`
+  place.write('old.mjs', file('Clerk', ''))
+  place.write('renamed.mjs', file('Writer', "version: 'two', continues: ['1'],"))
+  const run = place.begin('run', 'old.mjs', '--id', 'm')
+  await expect.poll(() => place.has('begun'), { timeout: 20_000 }).toBe(true)
+  run.process.kill('SIGKILL')
+  await run.end
+  const refused = await place.tutti('resume', 'm', '--file', 'renamed.mjs')
+  expect(refused).toMatchObject({ code: 3, out: '', err: expect.stringMatching(/Clerk[^]*can't go on with the run m/) })
+  place.write('go', '')
+  expect(await place.tutti('resume', 'm')).toMatchObject({ code: 0, out: 'Clerk\n' })
+})
+
 test('a run that needs an agent who is paused stops with 4, and goes on once the agent may act again', async () => {
   using place = new Place()
   await place.tutti('demo')
