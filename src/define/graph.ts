@@ -339,7 +339,6 @@ function readStep({ kind, id, def }: Link): ReadStep {
   return { shape, attempts, code: codeOf(shape, given, child?.definition ?? null), problems, hints: stepHints(shape, given, where) }
 }
 
-/** The definition that a step runs: the one given, or `Start -> X -> End` around an agent. null: the step is code. */
 /** A child run is undone by the run `<child>:undo`, which must not be that of a step. */
 const undoName = 'undo'
 const reservedProblem = (where: string): Problem => ({
@@ -348,6 +347,7 @@ const reservedProblem = (where: string): Problem => ({
   message: `a run of its own can't be the step '${undoName}': the run that undoes others has that name; rename the step`,
 })
 
+/** The definition that a step runs: the one given, or `Start -> X -> End` around an agent. null: the step is code. */
 function childOf(run: unknown, where: string): { definition: Definition | null; problems: readonly Problem[] } | null {
   if (isDefinition(run)) return { definition: run, problems: [] }
   if (agentSpecOf(run) === undefined) return null

@@ -251,17 +251,18 @@ export async function endChildRun(
   engine: Engine,
   state: State,
   attempt: Attempt,
-): Promise<{ done?: LateWork; notUndone?: readonly string[] }> {
+): Promise<{ done?: LateWork; notUndone?: readonly string[]; usage?: Usage }> {
   const id = childRunId(state, attempt)
   if ((await patiently(engine, () => engine.entry(id))) === null) return {}
   await patiently(engine, () => engine.submit(id, cancelling(state)))
   const child = await over(engine, id)
-  if (state.run?.undoes !== true) return {}
+  const usage = await usageOf(engine, child)
+  const used = usage === undefined ? {} : { usage }
+  if (state.run?.undoes !== true) return used
   try {
-    return { done: childOutput(id, child) }
+    return { done: childOutput(id, child), ...used }
   } catch (error) {
-    const { notUndone } = leftBy(error)
-    return notUndone === undefined ? {} : { notUndone }
+    return { ...leftBy(error), ...used }
   }
 }
 

@@ -26,7 +26,8 @@ export async function conversationOf(store: Store, session: string): Promise<rea
     if (body === null) continue
     bytes += body.length
     if (bytes > bytesMax || newest.length === saidMax) break
-    newest.push(JSON.parse(body) as Said)
+    const { input, output } = JSON.parse(body) as Said
+    newest.push({ input, output })
   }
   return newest.reverse()
 }

@@ -121,7 +121,7 @@ export class Engine {
       store,
       worker,
       onLog,
-      asksAlways: options.seam !== undefined,
+      seam: options.seam,
       isClosed: () => this.#closed,
       entries: this.#entries,
       moved: () => {
@@ -230,7 +230,10 @@ export class Engine {
   register(definition: Definition): Internals {
     const internals = internalsOf(definition)
     if (this.#definitions.add(internals)) {
-      this.#refused.clear()
+      if (this.#refused.size > 0) {
+        this.#refused.clear()
+        this.#worker.claim()
+      }
       this.#bodies.lookAgain()
     }
     return internals
@@ -480,11 +483,10 @@ export class Engine {
   }
 
   /** A run that this process can't go on with is left to others, as it is: it waits for its definition, until something else happens to it. */
-  async #giveBack(entry: RunEntry, { id, epoch }: RunRow, why: string): Promise<void> {
+  async #giveBack(entry: RunEntry, { id, epoch, head }: RunRow, why: string): Promise<void> {
     const { store, worker, clock, onLog } = this.options
     this.#lost(entry)
     entry.definition = null
-    const refusedAt = entry.state.seq
     for (;;) {
       const at = clock.now()
       const { seq } = entry.state
@@ -503,7 +505,8 @@ export class Engine {
       if (verdict === undefined || verdict.ok || verdict.why !== 'head') break
       await this.#lookout.readNext(entry)
     }
-    this.#refused.set(id, refusedAt)
+    // As it was when it was claimed: what has happened since may have made room for it.
+    this.#refused.set(id, head)
     onLog({ level: 'warn', message: `the run waits for another version of its definition: ${why}`, runId: id })
     this.#tellWaiting(entry)
   }

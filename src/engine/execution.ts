@@ -14,6 +14,7 @@ import type { LateWork } from '../kernel/event.js'
 import { sent } from '../kernel/fold-undo.js'
 import { seededUnit } from '../kernel/retry.js'
 import type { Attempt, Branch, State } from '../kernel/state.js'
+import type { Usage } from '../kernel/usage.js'
 import { branchOf, shapeOf } from '../kernel/state.js'
 import type { PriceOf } from '../models/budget.js'
 import type { ModelOutcome } from '../models/model-turn.js'
@@ -212,7 +213,16 @@ export class Execution implements Body {
 
   #settle(command: Command): void {
     const { branch, agent, turn, attempt } = this.attempt
-    const settled = { type: 'turn.settle', branch, agent, turn, attempt, how: 'ended', ...this.#lateWork(command) } as const
+    const settled = {
+      type: 'turn.settle',
+      branch,
+      agent,
+      turn,
+      attempt,
+      how: 'ended',
+      ...this.#lateWork(command),
+      ...usageOf(command),
+    } as const
     this.#port.submit(this.attempt, settled, () => this.#port.ended(this))
   }
 
@@ -479,4 +489,10 @@ export class Execution implements Body {
     this.abort(error.message)
     this.#port.submit(this.attempt, { type: 'turn.fail', ...this.attempt, error, retryable, timedOut: true }, nothing)
   }
+}
+
+/** What the models of a child run have used counts, whatever is made of what it came to. */
+function usageOf(command: Command): { usage?: Usage } {
+  const usage = command.type === 'step.complete' || command.type === 'turn.fail' ? command.usage : undefined
+  return usage === undefined ? {} : { usage }
 }

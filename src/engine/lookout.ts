@@ -5,7 +5,9 @@ import type { State } from '../kernel/state.js'
 import { newState } from '../kernel/state.js'
 import { agentKind } from './agent-record.js'
 import { decodeEvents } from './codec.js'
+import { waitFor } from './out-of-reach.js'
 import type { RunEntry, Unsure } from './run-entry.js'
+import type { Seam } from './seam.js'
 import type { Append, EventRow, RunRow, Store } from './store.js'
 import type { LogEntry } from './tutti.js'
 
@@ -13,8 +15,8 @@ export interface LookoutPort {
   readonly store: Store
   readonly worker: number
   readonly onLog: (entry: LogEntry) => void
-  /** Every question is put to the store: a harness decides what happens in between. */
-  readonly asksAlways: boolean
+  /** With a harness every question is put to the store: it decides what happens in between. */
+  readonly seam: Seam | undefined
   isClosed(): boolean
   /** The runs that this process knows. */
   readonly entries: ReadonlyMap<string, RunEntry>
@@ -63,12 +65,17 @@ export async function markedIn(store: Store, { id, waits }: RunRow): Promise<Run
  *
  * 1. A run is read by one at a time, and not while the loop commits to it.
  * 2. What was committed while a look was under way is looked at again.
+ * 3. Who asks may be among those that are told, and ask again: so they are told once in a macrotask, and of what could not be looked at
+ *    when it could.
  */
 export class Lookout {
   readonly #port: LookoutPort
   #looking: Promise<void> | null = null
   /** There is something to look at that no look has seen. */
   #lookAgain = false
+  #failures = 0
+  /** In this macrotask it was told that others have committed; `again`: and once more. */
+  #told: 'no' | 'once' | 'again' = 'no'
   #asked = false
   readonly #askAgain = (): void => {
     this.#asked = false
@@ -95,7 +102,7 @@ export class Lookout {
   /** Asked once for all that goes on at the same time: in between, nothing happens that could change the answer. */
   #askMoved(): void {
     if (this.#asked) return
-    if (!this.#port.asksAlways) {
+    if (this.#port.seam === undefined) {
       this.#asked = true
       queueMicrotask(this.#askAgain)
     }
@@ -106,9 +113,45 @@ export class Lookout {
   onMoved(): void {
     if (this.#port.isClosed()) return
     const owed = this.#lookAgain && this.#looking === null
-    if (!this.#port.store.moved(this.#port.worker) && !owed) return
+    const moved = this.#port.store.moved(this.#port.worker)
+    if (!moved && !owed) return
     this.look()
+    // What can't be looked at now is told when it could be.
+    if (moved && this.#failures === 0) this.#tell()
+  }
+
+  #tell(): void {
+    if (this.#port.seam !== undefined) return this.#port.moved()
+    if (this.#told !== 'no') {
+      this.#told = 'again'
+      return
+    }
+    this.#told = 'once'
+    setImmediate(() => {
+      const again = this.#told === 'again'
+      this.#told = 'no'
+      if (again && !this.#port.isClosed()) this.#tell()
+    })
     this.#port.moved()
+  }
+
+  /** The store could not be looked at: nobody else would try it again while nobody asks. */
+  #failed(error: unknown): void {
+    this.#lookAgain = true
+    this.#port.onLog({ level: 'warn', message: `the store could not be looked at: ${String(error)}` })
+    const again = (): void => {
+      if (this.#lookAgain) this.look()
+    }
+    const waitMs = waitFor(this.#failures++)
+    if (this.#port.seam === undefined) setTimeout(again, waitMs).unref()
+    else this.#port.seam.later(again, waitMs)
+  }
+
+  /** What could not be looked at for a while was told to nobody. */
+  #succeeded(): void {
+    if (this.#failures === 0) return
+    this.#failures = 0
+    this.#tell()
   }
 
   /** Somebody else has committed: which runs are still ours, and in which has something happened? */
@@ -117,10 +160,10 @@ export class Lookout {
     // What was committed after the look under way had read is not in it.
     this.#lookAgain = true
     this.#looking ??= this.#lookNow()
-      .catch((error: unknown) => {
-        this.#lookAgain = true
-        this.#port.onLog({ level: 'warn', message: `the store could not be looked at: ${String(error)}` })
-      })
+      .then(
+        () => this.#succeeded(),
+        (error: unknown) => this.#failed(error),
+      )
       .finally(() => {
         this.#looking = null
       })

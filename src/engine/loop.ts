@@ -213,6 +213,7 @@ export class Loop {
       entry.queue = this.#kept(entry.queue, error)
       if (entry.unsure !== null) entry.unsure = { ...entry.unsure, taken: this.#kept(entry.unsure.taken, error) }
     }
+    this.#backlog.relieve()
     if (this.#closed) return this.#rest()
     this.#isWaiting = true
     if (this.#idle.length > 0) for (const go of this.#idle.splice(0)) go()

@@ -23,6 +23,7 @@ function usagesIn(journal: readonly Event[]): UsedBy[] {
       case 'activity.completed':
       case 'activity.failed':
       case 'turn.failed':
+      case 'turn.aborted':
         return event.usage === undefined ? [] : [{ agent: event.agent, branch: event.branch, usage: event.usage }]
       case 'step.completed':
         return event.usage === undefined ? [] : [{ agent: event.step, branch: event.branch, usage: event.usage }]

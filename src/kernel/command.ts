@@ -71,6 +71,7 @@ export type Command =
       readonly how: 'ended' | 'fenced'
       readonly done?: LateWork
       readonly notUndone?: readonly string[]
+      readonly usage?: Usage
     } & Speaker)
   /** The activity must not be repeated, can be undone, or uses what is limited: its start is recorded before it runs. */
   | ({ readonly type: 'activity.start'; readonly undo?: UndoMark; readonly reserve?: Reserve } & ActivitySpeaker)

@@ -114,7 +114,7 @@ function carryOut(draft: Draft, command: Command): Refusal | null {
       const attempt = state.aborting.get(attemptId(command.branch, command.turn, command.attempt))
       if (attempt === undefined) return stale(command)
       const { branch, agent, turn } = attempt
-      const { how, done, notUndone } = command
+      const { how, done, notUndone, usage } = command
       emit(draft, {
         type: 'turn.aborted',
         branch,
@@ -124,7 +124,9 @@ function carryOut(draft: Draft, command: Command): Refusal | null {
         how,
         ...(done !== undefined && { done }),
         ...(notUndone !== undefined && { notUndone }),
+        ...(usage !== undefined && { usage }),
       })
+      if (usage !== undefined && isUndecided(draft.state)) crossSpent(draft, nothing)
       return null
     }
     case 'activity.start':
@@ -415,6 +417,9 @@ function startActivity(draft: Draft, command: Extract<Command, { type: 'activity
     emit(draft, { type: 'activity.started', ...activity, ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }) })
   return null
 }
+
+/** How a run ends that is closing, or was decided, is not changed any more by what it has used. */
+const isUndecided = ({ status, closing, outcome }: State): boolean => status === 'running' && !closing && outcome === null
 
 /** Fails the run if what is used, what is set aside and `more` are over what it may use. */
 function crossSpent(draft: Draft, more: Reserve): boolean {

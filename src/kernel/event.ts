@@ -196,6 +196,7 @@ export type EventBody =
       readonly how: 'ended' | 'fenced'
       readonly done?: LateWork
       readonly notUndone?: readonly string[]
+      readonly usage?: Usage
     } & OfTurn)
   /** `undo` is given where the activity can be undone. */
   | ({ readonly type: 'activity.started'; readonly undo?: UndoMark; readonly reserve?: Reserve } & OfActivity)

@@ -47,6 +47,7 @@ import { dependentsOf, gatesOf, placesIn, targetsIn, undoesIn, widthOf } from '.
 import type { Outcome, State } from './state.js'
 import { Trie } from './trie.js'
 import { attemptsOf, runsChild } from './state.js'
+import { settling, usedBy } from './usage.js'
 
 /** Folds one event into a state and gives the next one. Applies no rule and runs no code of users: the event says what was decided. */
 export function evolve(before: State, event: Event): State {
@@ -199,6 +200,7 @@ function undoTimers(state: Folding): State['timers'] {
 function turnAborted(state: Folding, event: Of<'turn.aborted'>): void {
   const id = attemptId(event.branch, event.turn, event.attempt)
   abortedEnded(state, event, state.aborting.get(id))
+  if (event.usage !== undefined) state.spent = settling(state.spent, undefined, usedBy(event.usage))
   state.aborting = state.aborting.delete(id, state.edit)
 }
 

@@ -1,6 +1,6 @@
 /** What a process may still say of a run that another one has taken over: nothing. And what it is told of one that it takes over: once. */
 import type { Store } from 'tutti'
-import { open } from 'tutti'
+import { graph, open, TuttiError } from 'tutti'
 import { expect, test } from 'vitest'
 import { virtualClock } from 'tutti/testing'
 import { memoryStore } from '../../src/stores/memory.js'
@@ -183,4 +183,38 @@ test('who comes while a process asks who is there is not overlooked by it', asyn
   expect(await (await two.tutti.run(id)).output()).toBe('one')
   expect(ran).toEqual(['one'])
   await Promise.all([one.tutti.close(), two.tutti.close()])
+})
+
+test('a store that can not be looked at freezes nobody who waits, and is looked at again when it can', async () => {
+  const real = memoryStore()
+  let isOut = false
+  let asked = 0
+  const cut =
+    <A extends readonly unknown[], R>(work: (...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> => {
+      if (!isOut) return work(...args)
+      // Without this nothing else would ever have a turn.
+      if (++asked > 5_000) throw new Error('it was asked again and again')
+      throw new TuttiError('STORE_UNAVAILABLE', 'out of reach')
+    }
+  const store: Store = { ...real, mine: cut(real.mine), load: cut(real.load), commit: cut(real.commit), records: cut(real.records) }
+  const go = deferred()
+  const slow = graph('slow')
+    .step('s', { run: () => go.promise })
+    .output(() => 'done')
+  await using tutti = await open({ store, onLog: () => {} })
+  await using other = await open({ store: real, onLog: () => {} })
+  const run = await tutti.start(slow)
+  isOut = true
+  await other.execute(
+    graph('other')
+      .step('x', { run: () => 1 })
+      .output(),
+  )
+  const result = run.result()
+  await new Promise((resolve) => setTimeout(resolve, 150))
+  expect(asked).toBeLessThan(200)
+  isOut = false
+  go.resolve()
+  expect(await result).toMatchObject({ status: 'succeeded', output: 'done' })
 })

@@ -172,6 +172,28 @@ describe('a budget', () => {
     expect(enough).toMatchObject({ status: 'succeeded', report: { measured: { usage: { inputTokens: 18_000 } } } })
   })
 
+  test('counts what the run of a step has used that was given up', async () => {
+    const model = saying(() => [called('nothing', {})])
+    const models: ModelFactory = () => ({
+      ...model,
+      doGenerate: async (options: Parameters<typeof model.doGenerate>[0]) => {
+        await new Promise((resolve) => setTimeout(resolve, 20))
+        return model.doGenerate(options)
+      },
+    })
+    await using tutti = await opened({ models })
+    const stubborn = agent({ name: 'Stubborn', maxRejections: 1_000 })
+    const impatient = graph('impatient')
+      .step('s', { run: stubborn, input: () => 'x', timeoutMs: 150, onError: 'skip' })
+      .step('after', { after: ['s'], join: 'all', run: () => 1, onError: 'skip' })
+      .output()
+    const run = await tutti.start(impatient, { id: 'impatient' })
+    const { measured } = (await run.result()).report
+    const below = (await (await tutti.run('impatient:s')).report()).measured.usage
+    expect(below.inputTokens).toBeGreaterThan(0)
+    expect(measured.usage).toEqual(below)
+  })
+
   test('and the report count what runs below the runs of steps have used, also what failed', async () => {
     const { models } = using(100)
     await using tutti = await opened({ models })
