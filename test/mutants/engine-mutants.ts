@@ -63,7 +63,7 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'a wake-up that is lost',
-    cuts: [{ file: 'engine/lookout.js', find: '        this.look();\n        this.#port.moved();', put: '        this.#port.moved();' }],
+    cuts: [{ file: 'engine/lookout.js', find: '            return;\n        this.look();\n', put: '            return;\n' }],
     suite: ['test/durable/steering.test.ts', 'test/durable/resumes.test.ts', 'test/durable/owners.test.ts'],
   },
   {
