@@ -1,4 +1,4 @@
-import { graph, open, type Store, type Topology, topology } from 'tutti'
+import { graph, open, type Store, type Topology, topology, TuttiError } from 'tutti'
 import { expect, test } from 'vitest'
 import { memoryStore } from '../../src/stores/memory.js'
 
@@ -126,3 +126,31 @@ test('runs that are started at once wait for room, each gets it, and none is los
   expect(most).toBeGreaterThan(10_000_000)
   expect(most).toBeLessThan(20_000_000)
 }, 60_000)
+
+test('starts that wait for room hear of an outage like all others', async () => {
+  const inner = memoryStore()
+  let isOut = false
+  const store: Store = {
+    ...inner,
+    commit: async (batch) => {
+      if (isOut) throw new TuttiError('STORE_UNAVAILABLE', 'out of reach')
+      return inner.commit(batch)
+    },
+    load: async (...asked) => {
+      if (isOut) throw new TuttiError('STORE_UNAVAILABLE', 'out of reach')
+      return inner.load(...asked)
+    },
+  }
+  const definition = topology({ name: 'given', flows: ['Start -> A -> End'], agents: { A: async (turn) => turn.finish(1) } })
+  await using tutti = await open({ store, definitions: [definition], onLog: () => {} })
+  await tutti.execute(definition)
+  isOut = true
+  const starts = Array.from({ length: 30 }, (_, n) => tutti.start('given', { input: `${n}`.padEnd(900_000, 'x') }))
+  const waited = new Promise<never>((_, reject) => setTimeout(() => reject(new Error('some hear nothing')), 5_000))
+  const outcomes = await Promise.race([Promise.allSettled(starts), waited]).finally(() => {
+    isOut = false
+  })
+  expect(outcomes.map((outcome) => outcome.status === 'rejected' && TuttiError.is(outcome.reason, 'STORE_UNAVAILABLE'))).toEqual(
+    starts.map(() => true),
+  )
+}, 30_000)
