@@ -76,14 +76,29 @@ export async function alignChildren(engine: Engine, state: State): Promise<void>
   await Promise.all(childrenOf(state).map((child) => align(engine, state, child)))
 }
 
-async function align(engine: Engine, parent: State, { id, isWanted }: Child): Promise<void> {
-  const child = (await engine.current(id))?.state
-  if (child === undefined || isOver(child)) return
-  const by = pausedBy(parent)
+async function align(engine: Engine, parent: State, child: Child): Promise<void> {
+  let above = parent
+  // The parent may have been steered from elsewhere meanwhile, by somebody who saw its child as it was before: it is looked at again.
+  while (await brought(engine, above, child)) {
+    const now = (await engine.current(parent.run?.id ?? ''))?.state
+    if (now === undefined || (now.pausedAt === null) === (above.pausedAt === null)) return
+    above = now
+  }
+}
+
+/** Whether a child run was told to pause, with those that it waits for, or to go on. */
+async function brought(engine: Engine, parent: State, { id, isWanted }: Child): Promise<boolean> {
+  // One that is being undone is not cancelled any more: if this run had paused it, it must still go on.
   if (!isWanted) await engine.submit(id, cancelling(parent))
-  else if (parent.pausedAt !== null) await engine.submit(id, { type: 'run.pause', by })
+  const child = (await engine.current(id))?.state
+  if (child === undefined || isOver(child)) return false
+  const by = pausedBy(parent)
+  const pauses = parent.pausedAt !== null && isWanted
   // One that was paused for itself stays so.
-  else if (child.pausedAt !== null && (await lastPausedBy(engine, id)) === by) await engine.submit(id, { type: 'run.resume', by })
+  const resumes = parent.pausedAt === null && child.pausedAt !== null && (await lastPausedBy(engine, id)) === by
+  if (pauses) await engine.submit(id, { type: 'run.pause', by })
+  if (resumes) await engine.submit(id, { type: 'run.resume', by })
+  return pauses || resumes
 }
 
 async function lastPausedBy(engine: Engine, run: string): Promise<string | undefined> {
@@ -213,7 +228,7 @@ async function ended(engine: Engine, parent: string, id: string, signal: AbortSi
   const aborted = async (): Promise<void> => {
     const entry = engine.closed ? null : await engine.entry(parent)
     if (entry === null || entry.owner === null) return letGo(signal.reason)
-    await patiently(engine, () => engine.submit(id, cancelling(entry.state)))
+    await patiently(engine, () => align(engine, entry.state, { id, isWanted: false }))
   }
   const stop = (): void => void aborted().catch(letGo)
   signal.addEventListener('abort', stop, { once: true })
@@ -254,7 +269,7 @@ export async function endChildRun(
 ): Promise<{ done?: LateWork; notUndone?: readonly string[]; usage?: Usage }> {
   const id = childRunId(state, attempt)
   if ((await patiently(engine, () => engine.entry(id))) === null) return {}
-  await patiently(engine, () => engine.submit(id, cancelling(state)))
+  await patiently(engine, () => align(engine, state, { id, isWanted: false }))
   const child = await over(engine, id)
   const usage = await usageOf(engine, child)
   const used = usage === undefined ? {} : { usage }

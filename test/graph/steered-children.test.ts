@@ -3,7 +3,7 @@ import type { Store, Tutti } from 'tutti'
 import { graph, open, TuttiError } from 'tutti'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { rest, timed } from '../engine/opened.js'
+import { deferred, rest, timed } from '../engine/opened.js'
 import { lasting } from './lasting.js'
 
 /** A run that waits for a child that waits for a grandchild that waits for a person; `did` has what was done and undone. */
@@ -48,6 +48,26 @@ function without(store: Store, runs: readonly string[]): Store {
           : inner.commit(batch)
     },
   })
+}
+
+/** A store that is slow with what it is given of one event of a run, once. */
+function slowWith(store: Store, run: string, type: string): { store: Store; begun: Promise<void>; go: () => void } {
+  const [asked, answered] = [deferred(), deferred()]
+  let isFirst = true
+  const slow = new Proxy(store, {
+    get: (inner, key) => {
+      if (key !== 'commit') return inner[key as keyof Store]
+      return async (batch: Parameters<Store['commit']>[0]) => {
+        if (isFirst && batch.some((item) => 'run' in item && item.run === run && JSON.stringify(item.rows).includes(type))) {
+          isFirst = false
+          asked.resolve()
+          await answered.promise
+        }
+        return inner.commit(batch)
+      }
+    },
+  })
+  return { store: slow, begun: asked.promise, go: () => answered.resolve() }
 }
 
 /** The tree, begun, up to the question; and what opens the same store again. */
@@ -124,6 +144,35 @@ describe('a pause', () => {
     expect(await statuses(first)).toEqual(['running', 'running', 'paused'])
     await first.close()
   })
+
+  test('that reaches one of them only after a resume from elsewhere does not hold it', async () => {
+    const { first, run, store, answer } = await begun()
+    const slow = slowWith(store, 'R:all:0', 'run.paused')
+    await using other = await open({ store: slow.store })
+    const pausing = (await other.run('R')).pause()
+    await slow.begun
+    await run.resume()
+    slow.go()
+    await pausing
+    expect(await statuses(first)).toEqual(all('running'))
+    await answer(first)
+    expect(await run.output()).toBe(1)
+    await first.close()
+  })
+
+  test('holds them all, also if they are resumed only after it, by who resumed before it', async () => {
+    const { first, run, store } = await begun()
+    await run.pause()
+    const slow = slowWith(store, 'R:all:0', 'run.resumed')
+    await using other = await open({ store: slow.store })
+    const resuming = (await other.run('R')).resume()
+    await slow.begun
+    await run.pause()
+    slow.go()
+    await resuming
+    expect(await statuses(first)).toEqual(all('paused'))
+    await first.close()
+  })
 })
 
 describe('a cancel', () => {
@@ -161,6 +210,53 @@ describe('a cancel', () => {
     expect(await (await second.run('R')).result()).toMatchObject({ status: 'cancelled', rollback: 'complete' })
     expect(await statuses(second)).toEqual(all('cancelled'))
     expect(did).toEqual(undone)
+  })
+
+  test('lets those go on that are being undone already, and stand still because it was paused', async () => {
+    for (const cause of ['it fails', 'it was cancelled', 'it fails, and nobody executes it']) {
+      const did: string[] = []
+      const [first, second] = [deferred(), deferred()]
+      const child = graph('child', { input: z.any() })
+        .step('a', { run: () => 'a', compensate: () => void did.push('undo a') })
+        .step('b', {
+          after: ['a'],
+          run: () => 'b',
+          compensate: async () => {
+            first.resolve()
+            await second.promise
+            did.push('undo b')
+          },
+        })
+        .ask('sure', { after: ['b'], question: () => 'sure?', schema: z.any() })
+        .step('c', {
+          after: ['sure'],
+          run: () => {
+            throw new Error('no')
+          },
+        })
+        .output(() => 1)
+      const parent = graph('parent')
+        .step('part', { input: () => 1, run: child })
+        .output(() => 1)
+      const store: Store = lasting()
+      const tutti = await open({ store, invariants: true, definitions: [parent], graceMs: 50 })
+      const run = await tutti.start(parent, { id: 'P' })
+      await until(async () => (await tutti.asks()).length === 1)
+      const part = await tutti.run('P:part')
+      await (cause === 'it was cancelled' ? part.cancel() : part.answer((await part.asks())[0]?.id ?? '', 1))
+      await first.promise
+      await run.pause()
+      second.resolve()
+      await until(async () => did.length === 1)
+      const dies = cause.endsWith('executes it')
+      if (dies) await tutti.close()
+      await using later = await open({ store, invariants: true, definitions: dies ? [parent] : [], graceMs: 50 })
+      const found = await later.run('P')
+      await found.cancel()
+      expect(await found.result()).toMatchObject({ status: 'cancelled' })
+      expect(did).toEqual(['undo b', 'undo a'])
+      await tutti.close()
+    }
   })
 
   test('that keeps what was done keeps what they did', async () => {
