@@ -27,7 +27,7 @@ export function encodeEvents(events: readonly Event[]): { readonly rows: readonl
   let blobs: Map<string, string> | null = null
   for (let from = 0; from < events.length; from += perRow) {
     const part = events.length <= perRow ? events : events.slice(from, from + perRow)
-    let body = jsonOf(part)
+    let body = rowOf(part)
     if (body === null || !isPlain(body)) {
       blobs ??= new Map()
       body = `[${itemsOf(part, partsOf, blobs)}]`
@@ -38,6 +38,36 @@ export function encodeEvents(events: readonly Event[]): { readonly rows: readonl
 }
 
 const none: readonly Blob[] = Object.freeze([])
+
+type Stamped = { -readonly [K in 'seq' | 'at']: Event[K] }
+
+/**
+ * The events of a row as JSON. Only the first says its number and its time, the others have noughts for them: to write a time takes longer
+ * than to write the rest of an event. They have them only while they are written, which nobody sees who waits for them to be durable;
+ * those that somebody else may have are frozen, and are written as they are.
+ */
+function rowOf(events: readonly Event[]): string | null {
+  const [first, second] = events
+  if (first === undefined || second === undefined || Object.isFrozen(second)) return jsonOf(events)
+  for (let place = 1; place < events.length; place++) if (events[place]?.at !== first.at) return jsonOf(events)
+  for (let place = 1; place < events.length; place++) stamp(events[place], 0, 0)
+  try {
+    return jsonOf(events)
+  } finally {
+    stampAll(events, first)
+  }
+}
+
+/** Gives the events of a row the numbers and the time that follow from the first. */
+function stampAll(events: readonly Event[], { seq, at }: Event): void {
+  for (let place = 1; place < events.length; place++) stamp(events[place], seq + place, at)
+}
+
+function stamp(event: Event | undefined, seq: number, at: number): void {
+  const stamped = event as Stamped
+  stamped.seq = seq
+  stamped.at = at
+}
 
 /** A value as JSON; null if that would be longer than a string can be: dozens of the largest values together are. */
 function jsonOf(value: unknown): string | null {
@@ -117,8 +147,11 @@ export async function decodeEvents(
 ): Promise<Event[]> {
   const events: Event[] = []
   const parts = new Map<string, Part>()
-  for (const { seq, body } of rows) {
+  for (const { seq, n, body } of rows) {
     const parsed = parse(body, seq)
+    if (parsed.length !== n) throw damaged(`${parsed.length} of ${n} events from ${seq} on are there`)
+    const [first, second] = parsed
+    if (first !== undefined && second?.seq === 0) stampAll(parsed, first)
     if (hasRefs(body)) {
       await read(parsed, blob, parts)
       filled(parsed, parts)

@@ -92,6 +92,7 @@ export const migrations: readonly string[] = [
   create index blob_ref_hash on blob_ref (hash);
   `,
   'alter table run drop column head',
+  '-- The first event of a row says its number and its time for all of them: what an earlier version would take for damage.',
 ]
 
 /** What the header of a file says of it. */

@@ -1,5 +1,6 @@
 import * as tutti from 'tutti'
 import { expect, test } from 'vitest'
+import { decodeEvents } from '../../src/engine/codec.js'
 import { sqliteStore } from '../../src/stores/sqlite.js'
 import { randomOf } from '../scenarios/adapter.js'
 import { house, output, toTheEnd, width } from './children/house.js'
@@ -17,7 +18,7 @@ async function recorded(place: Place): Promise<Line[]> {
   const store = await sqliteStore(place.store, { durability: 'process' })
   try {
     const loaded = await store.load('run')
-    return (loaded?.rows ?? []).flatMap(({ body }) => JSON.parse(body) as Line[])
+    return (await decodeEvents(loaded?.rows ?? [], 0, (hash) => store.blob(hash))) as readonly unknown[] as Line[]
   } finally {
     await store.close()
   }

@@ -56,6 +56,31 @@ test('events are packed, and those of a row that come too early are left out', a
   expect(await decodeEvents(rows, 300, async () => null)).toEqual(events.slice(300))
 })
 
+test('only the first event of a row says its number and its time, while they are written and not a moment longer', async () => {
+  const events = eventsOf(['a', 'b', 'c'])
+  const before = JSON.stringify(events)
+  const { rows } = encodeEvents(events)
+  expect(rows.map(({ body }) => JSON.parse(body))).toEqual([
+    [
+      { seq: 1, at: 1, type: 'run.succeeded', output: 'a' },
+      { seq: 0, at: 0, type: 'run.succeeded', output: 'b' },
+      { seq: 0, at: 0, type: 'run.succeeded', output: 'c' },
+    ],
+  ])
+  expect(JSON.stringify(events)).toBe(before)
+  expect(await decodeEvents(rows, 0, async () => null)).toEqual(events)
+})
+
+test.each<[string, (events: Event[]) => readonly Event[]]>([
+  ['of several times', (events) => events.map((event, index) => ({ ...event, at: index }))],
+  ['that somebody else may have', (events) => events.map((event) => Object.freeze(event))],
+])('events %s are written as they are', async (_, made) => {
+  const events = made(eventsOf(['a', 'b', 'c']))
+  const { rows } = encodeEvents(events)
+  expect(rows.map(({ body }) => body)).toEqual([JSON.stringify(events)])
+  expect(await decodeEvents(rows, 0, async () => null)).toEqual(events)
+})
+
 // It takes ten seconds and a gigabyte: the long version of the tests has it.
 test.runIf(soaking)('values that together are longer than any text can be come back as they were', async () => {
   const largest = 'x'.repeat(16_000_000)
@@ -73,6 +98,11 @@ test('a value that is missing is said to be', async () => {
 test.each<[string, (rows: EventRow[]) => EventRow[], string]>([
   ['that has lost a row', (rows) => rows.filter(({ seq }) => seq !== 257), 'event 257 is not there'],
   ['that has lost its first row', (rows) => rows.slice(1), 'event 1 is not there'],
+  [
+    'with a row that has lost an event',
+    (rows) => rows.map((row) => ({ ...row, body: JSON.stringify((JSON.parse(row.body) as unknown[]).slice(0, -1)) })),
+    '255 of 256 events from 1 on are there',
+  ],
   ['with a row that is cut off', (rows) => rows.map((row) => ({ ...row, body: row.body.slice(0, -9) })), "event 1 on can't be read"],
 ])('a journal %s is not read as if it were whole', async (_, damage, told) => {
   const events = Array.from({ length: 600 }, (__, index) => ({ seq: index + 1, at: 1, type: 'run.released' }) as Event)
