@@ -3,7 +3,7 @@ import type { Schema } from '../define/schema.js'
 import type { ToolDefinition } from '../define/tool.js'
 import type { Action } from '../kernel/action.js'
 import { coordination, isCoordination } from './coordination.js'
-import type { ModelAnswer } from './model-answer.js'
+import { type ModelAnswer, textOf } from './model-answer.js'
 import { allowedText, type Offers } from './offers.js'
 import type { OpenCall } from './transcript.js'
 
@@ -94,11 +94,6 @@ async function prose(answer: ModelAnswer, { prose: way, proseSchema }: Offers, r
   if (way === null) return reject('text alone does nothing here')
   const value = proseSchema === undefined ? text : await meant(proseSchema, text)
   return act(way === 'reply' ? { type: 'reply', value } : { type: 'finish', output: value })
-}
-
-/** What the model said, in words. */
-export function textOf({ parts }: ModelAnswer): string {
-  return parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
 }
 
 /** Text for a schema: as it is if the schema takes it so, else as the JSON that it is or holds in a fence. */

@@ -26,6 +26,11 @@ export interface ModelAnswer {
   readonly costUsd?: number
 }
 
+/** What the model said, in words. */
+export function textOf({ parts }: ModelAnswer): string {
+  return parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
+}
+
 /** What all versions of the specification have in common, as far as it is looked at. */
 interface AnyModel {
   doGenerate(options: object): PromiseLike<{ content: readonly AnyPart[]; finishReason: unknown; usage: unknown }>

@@ -5,12 +5,11 @@ import { type Budget, budgetOf } from './budget.js'
 import { type CallPlace, placeOptions } from './call-place.js'
 import { isTooLong, summaryPrompt } from './compaction.js'
 import { type GuardedCall, guarded } from './guarded-call.js'
-import { answerOf, type ModelAnswer, nameOfModel } from './model-answer.js'
+import { answerOf, type ModelAnswer, nameOfModel, textOf } from './model-answer.js'
 import { modelFailure, retryAfterOf } from './model-failure.js'
 import type { ModelTurnPort } from './model-turn-port.js'
 import type { Offers } from './offers.js'
 import { keys, type PromptMessage, type Transcript } from './transcript.js'
-import { textOf } from './decision.js'
 import { usageOf } from './usage-of.js'
 
 /** How a call of a model is repeated if its error is of a kind that passes. */

@@ -4,7 +4,7 @@ import type { TurnMessage } from '../kernel/message.js'
 import type { ActivityRecord, Said } from '../kernel/state.js'
 import { coordination, isCoordination } from './coordination.js'
 import { joinOutputs } from './join-output.js'
-import type { ModelAnswer } from './model-answer.js'
+import { type ModelAnswer, textOf } from './model-answer.js'
 import { type ToolInput, toolInput } from './tool-input.js'
 import { valueText } from './value-text.js'
 
@@ -244,7 +244,7 @@ function retell(transcript: Transcript, record: ActivityRecord): void {
   if (kind === 'tool') return transcript.settle(Number(index), outputOf(record))
   if (record.status !== 'completed') return
   if (kind === 'model') transcript.say(record.value as ModelAnswer)
-  else if (kind === 'compact') transcript.sumUp((record.value as { readonly summary: string }).summary)
+  else if (kind === 'compact') transcript.sumUp(textOf(record.value as ModelAnswer))
 }
 
 /** What a model is told of a tool that failed. */

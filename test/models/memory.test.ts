@@ -152,3 +152,15 @@ test('a transcript that has grown too long is summed up by the model, once, and 
   for await (const event of run.events()) if (event.type === 'activity.completed') keys.push((event as unknown as { key: string }).key)
   expect(keys).toEqual(['model/0', 'tool/0/0', 'compact/1', 'model/2', 'tool/1/0', 'compact/3', 'model/4'])
 })
+
+test('what was summed up is told again in the turns that follow, as it was told then', async () => {
+  const read = tool({ description: 'Reads.', input: z.object({}), run: () => 'page '.repeat(70_000) })
+  const reader = topology({ name: 'reader', flows: ['Start -> A -> End'], agents: { A: { tools: { read } } } })
+  const nobody = { invoke: 'Nobody', request: 1 }
+  const { models, heard } = spied(script({ A: [{ tool: 'read', input: {} }, 'It read pages.', nobody, nobody, { finish: 'ok' }] }))
+  await using tutti = await opened({ models, invariants: false })
+  expect(await (await tutti.start(reader, { input: 'read the book' })).output()).toBe('ok')
+  const summed = 'user: What happened so far, summed up:\nIt read pages.\n\nWhat you were asked:\nread the book'
+  const refused = ['assistant: tool-call', 'tool: tool-result']
+  expect(heard.slice(2).map(told)).toEqual([[summed], [summed, ...refused], [summed, ...refused, ...refused]])
+})
