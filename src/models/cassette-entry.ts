@@ -4,6 +4,7 @@ import { toJson } from '../kernel/json.js'
 import type { AnyPart } from './answer-parts.js'
 import { placeOf } from './call-place.js'
 import type { Environment } from './model-choice.js'
+import { secretsOf, withoutSecrets } from './secrets.js'
 
 /** One call of a model as a cassette keeps it: where, what was asked, what was answered. */
 export interface CassetteEntry extends CassettePlace {
@@ -58,22 +59,9 @@ export function plain(value: unknown, env: Environment): unknown {
   const secrets = secretsOf(env)
   const text = JSON.stringify(value, (_, item: unknown) => {
     if (item instanceof Uint8Array) return Buffer.from(item).toString('base64')
-    return typeof item === 'string' ? redacted(item, secrets) : item
+    return typeof item === 'string' ? withoutSecrets(item, secrets) : item
   })
   return text === undefined ? null : (JSON.parse(text) as unknown)
-}
-
-type Secret = readonly [name: string, value: string]
-
-/** What the environment calls a key, a token, a secret or a password. Short ones are words that stand everywhere. */
-function secretsOf(env: Environment): readonly Secret[] {
-  return Object.entries(env).filter(
-    (each): each is [string, string] => /KEY|TOKEN|SECRET|PASSWORD/i.test(each[0]) && (each[1] ?? '').length >= 8,
-  )
-}
-
-function redacted(text: string, secrets: readonly Secret[]): string {
-  return secrets.reduce((rest, [name, value]) => rest.replaceAll(value, `[${name}]`), text)
 }
 
 /** The first line of every cassette. */

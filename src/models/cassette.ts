@@ -24,6 +24,7 @@ import { firstDifference } from './first-difference.js'
 import type { ModelFactory, ModelSource } from './model-factory.js'
 import { streamOf } from './playing-model.js'
 import { resolveModel } from './resolve.js'
+import { withoutKeys } from './secrets.js'
 
 /** Gives models that write down what they are asked and what they answer. Closing it puts the file into the order of the run. */
 export interface Recording extends AsyncDisposable {
@@ -145,7 +146,7 @@ function listening(answered: (answer: Answer) => void): TransformStream<Language
 function errorOf(error: unknown): { message: string; status?: number } {
   const { message, statusCode } = error as { message?: unknown; statusCode?: unknown }
   return {
-    message: typeof message === 'string' ? message.slice(0, 1_000) : 'it failed',
+    message: typeof message === 'string' ? withoutKeys(message, process.env).slice(0, 1_000) : 'it failed',
     ...(typeof statusCode === 'number' && { status: statusCode }),
   }
 }

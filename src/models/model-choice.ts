@@ -49,10 +49,10 @@ const setIn = (env: Environment, key: string): string | undefined => ((env[key] 
 function modelAt(base: string, id: string, key: string | undefined, why: string): ModelChoice {
   const hint = "write it as 'http://127.0.0.1:11434/v1#model'"
   if (!URL.canParse(base)) return unknown('the address of a model is no URL', hint)
-  const { username, password, host, href } = new URL(base)
-  // Nothing of it is shown: what is before the @ is a secret.
-  if (username !== '' || password !== '')
-    return unknown(`the address of the model at ${host} has a user or a password in it`, 'put the key into OPENAI_COMPATIBLE_API_KEY')
+  const { username, password, search, host, href } = new URL(base)
+  // Nothing of it is shown: what is before the @ is a secret, and what is after the ? may be one.
+  if (username !== '' || password !== '' || search !== '')
+    return unknown(`the address of the model at ${host} has a user, a password or a ? in it`, 'put the key into OPENAI_COMPATIBLE_API_KEY')
   const url = href.replace(/\/$/, '')
   if (id === '') return unknown(`it is not said which model at ${url}`, hint)
   return { provider: 'compatible', id, url, ...(key === undefined ? {} : { key }), why }

@@ -2,6 +2,7 @@ import { CodedFailure, failureOf } from '../define/failure-of.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { Failure } from '../kernel/failure.js'
 import { CutShort } from './model-answer.js'
+import { withoutKeys } from './secrets.js'
 
 /** What errors of providers, of `fetch` and of sockets have in common, as far as it is looked at. */
 interface AnyError {
@@ -21,12 +22,12 @@ const causesMax = 5
 /** Nobody waits longer than this for a server that asks for it. */
 const waitMaxMs = 3_600_000
 
-/** A failed call of a model as data: `retryable` says whether its error is of a kind that passes. Headers and bodies may hold secrets: they stay out. */
+/** A failed call of a model as data: `retryable` says whether its error is of a kind that passes. Headers and bodies may hold secrets: they stay out, and so does what a server repeats of them. */
 export function modelFailure(thrown: unknown, model: string, attempt: number, now: number): CodedFailure {
   const errors = causesOf(thrown)
   const status = errors.map(({ statusCode }) => statusCode).find((code) => typeof code === 'number')
   const retryAfterMs = waitOf(errors, now)
-  const { message } = failureOf(thrown)
+  const message = withoutKeys(failureOf(thrown).message, process.env)
   return new CodedFailure({
     code: 'MODEL_FAILED',
     message: `${model}: ${message.slice(0, 1_000)}`,

@@ -2,6 +2,7 @@ import type { LanguageModel } from '../define/language-model.js'
 import { TuttiError } from '../define/tutti-error.js'
 import { defaultModel, type Environment, type ModelChoice, namedModel } from './model-choice.js'
 import type { ModelSource } from './model-factory.js'
+import { fetchHere } from './fetch-here.js'
 import { simModel } from './sim.js'
 
 /**
@@ -46,12 +47,12 @@ async function load(choice: ModelChoice, agent: string, env: Environment): Promi
     case 'openai': {
       const apiKey = keyOf(choice, agent, env)
       const { createOpenAI } = await needed('@ai-sdk/openai', agent, () => import('@ai-sdk/openai'))
-      return createOpenAI({ apiKey })(choice.id)
+      return createOpenAI({ apiKey, fetch: fetchHere })(choice.id)
     }
     case 'anthropic': {
       const apiKey = keyOf(choice, agent, env)
       const { createAnthropic } = await needed('@ai-sdk/anthropic', agent, () => import('@ai-sdk/anthropic'))
-      return createAnthropic({ apiKey })(choice.id)
+      return createAnthropic({ apiKey, fetch: fetchHere })(choice.id)
     }
     case 'openrouter':
       return compatible(agent, choice.id, {
@@ -77,7 +78,7 @@ interface Compatible {
 
 async function compatible(agent: string, id: string, settings: Compatible): Promise<LanguageModel> {
   const { createOpenAICompatible } = await needed('@ai-sdk/openai-compatible', agent, () => import('@ai-sdk/openai-compatible'))
-  return createOpenAICompatible({ ...settings, includeUsage: true })(id)
+  return createOpenAICompatible({ ...settings, includeUsage: true, fetch: fetchHere })(id)
 }
 
 function keyOf({ key }: { readonly key: string }, agent: string, env: Environment): string {

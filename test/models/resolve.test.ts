@@ -83,6 +83,13 @@ describe('what cannot be had is said, with what to do, and no key is shown:', ()
       /^Writer has no model: the address of the model at localhost has a user/,
       /OPENAI_COMPATIBLE/,
     ],
+    [
+      `http://localhost/v1?key=${secret}#x`,
+      {},
+      /the address of the model at localhost has a user, a password or a \?/,
+      /OPENAI_COMPATIBLE/,
+    ],
+    [`http://localhost/v1?key=${secret}`, {}, /the address of the model at localhost has/, /OPENAI_COMPATIBLE/],
   ])('%s', async (model, env, message, hint) => {
     const error: unknown = await resolved(model, env).catch((thrown: unknown) => thrown)
     expect(TuttiError.is(error, 'MODEL_UNAVAILABLE')).toBe(true)

@@ -1,0 +1,87 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import { topology } from 'tutti'
+import { record } from 'tutti/testing'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { secretsOf, withoutSecrets } from '../../src/models/secrets.js'
+import { opened } from '../engine/opened.js'
+import { OpenAiServer } from './openai-server.js'
+
+afterEach(() => vi.unstubAllEnvs())
+
+const key = 'key-of-nobody-0123456789'
+
+/** All that is left of a run in which the model failed: its result, its journal and its cassette. */
+async function leftOf(model: object | string): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'tutti-secrets-'))
+  try {
+    const models = record(join(folder, 'tape.jsonl'))
+    await using tutti = await opened({ models })
+    const asked = topology({
+      name: 'asked',
+      flows: ['Start -> A -> End'],
+      agents: { A: { model: model as string, retry: { attempts: 1 } } },
+    })
+    const run = await tutti.start(asked, { input: 'hi' })
+    const result = await run.result()
+    expect(result.status).toBe('failed')
+    const events: unknown[] = []
+    for await (const event of run.events()) events.push(event)
+    await models.close()
+    return JSON.stringify([result, events]) + readFileSync(join(folder, 'tape.jsonl'), 'utf8')
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+describe('a server that repeats the key that it was sent', () => {
+  const echo = () => OpenAiServer.start(({ headers }) => ({ status: 401, message: `who is ${headers.authorization}?` }))
+
+  test('tells it to nobody: it is in no result, no journal and no cassette', async () => {
+    vi.stubEnv('OPENAI_COMPATIBLE_API_KEY', key)
+    await using server = await echo()
+    const left = await leftOf(`${server.url}#tiny`)
+    expect(server.requests[0]?.headers.authorization).toContain(key)
+    expect(left).toContain('who is Bearer [OPENAI_COMPATIBLE_API_KEY]?')
+    expect(left).not.toContain(key)
+  })
+
+  test('nor if the environment does not have it', async () => {
+    await using server = await echo()
+    const left = await leftOf(createOpenAICompatible({ name: 'own', baseURL: server.url, apiKey: key })('tiny'))
+    expect(left).toContain('who is Bearer […]?')
+    expect(left).not.toContain(key)
+  })
+})
+
+test('of secrets that begin alike nothing is left', () => {
+  const secrets = secretsOf({ A_KEY: 'abcdefgh', B_TOKEN: 'abcdefgh-and-more', C_SECRET: 'short', HOME: '/home/somebody' })
+  expect(withoutSecrets('abcdefgh, abcdefgh-and-more, short, /home/somebody', secrets)).toBe('[A_KEY], [B_TOKEN], short, /home/somebody')
+})
+
+test.each(['anthropic/claude', 'openai/gpt', 'compatible'])('%s: neither key nor question follow a redirect', async (name) => {
+  const seen: unknown[] = []
+  const elsewhere = createServer((request, response) => {
+    seen.push(request.headers)
+    response.end('{}')
+  })
+  const here = createServer((request, response) => {
+    request.resume()
+    response.writeHead(307, { location: `http://localhost:${portOf(elsewhere)}/` }).end()
+  })
+  const portOf = (server: typeof here) => (server.address() as AddressInfo).port
+  for (const server of [elsewhere, here]) await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${portOf(here)}/v1`
+  for (const each of ['ANTHROPIC', 'OPENAI']) {
+    vi.stubEnv(`${each}_API_KEY`, key)
+    vi.stubEnv(`${each}_BASE_URL`, url)
+  }
+  const left = await leftOf(name === 'compatible' ? `${url}#tiny` : name)
+  for (const server of [elsewhere, here]) server.close().closeAllConnections()
+  expect(left).toContain('the server sends the call on to http://localhost')
+  expect(seen).toEqual([])
+})
