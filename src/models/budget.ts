@@ -12,12 +12,14 @@ export interface Budget {
   readonly options: { readonly maxOutputTokens?: number }
   /** Null: nothing is limited, and nothing is set aside. */
   reserve(prompt: unknown, acting: unknown, model: () => Promise<string>): Promise<Reserve | null>
+  /** How many tokens a text is counted as: what the provider tells. If it tells nothing, a limit counts what is estimated, or it would hold nothing. */
+  counted(told: number | undefined, text: unknown): number
 }
 
 /** The longest answer of a run with a limit; where the limit is small, a quarter of it. The same for every call, in whatever order they come. */
 const outputMax = 4_096
 
-const noBudget: Budget = { options: {}, reserve: async () => null }
+const noBudget: Budget = { options: {}, reserve: async () => null, counted: (told = 0) => told }
 
 export function budgetOf({ tokens, costUsd }: RunLimits, priceOf: PriceOf): Budget {
   if (tokens === undefined && costUsd === undefined) return noBudget
@@ -31,7 +33,7 @@ export function budgetOf({ tokens, costUsd }: RunLimits, priceOf: PriceOf): Budg
     if (price === undefined) throw unknownPrice(name)
     return { tokens: used, costUsd: input * price.input + maxOutputTokens * price.output }
   }
-  return { options: { maxOutputTokens }, reserve }
+  return { options: { maxOutputTokens }, reserve, counted: (told, text) => told ?? estimatedTokens(text) }
 }
 
 /** A limit that can't be kept is not passed over. */

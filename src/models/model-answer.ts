@@ -40,12 +40,14 @@ interface AnyModel {
 /** The name by which a model is known. */
 export const nameOfModel = ({ provider, modelId }: LanguageModel): string => `${provider}/${modelId}`
 
+/** An answer as it came: what the provider does not tell is not there. */
+export type HeardAnswer = Omit<ModelAnswer, 'attempts' | 'inputTokens' | 'outputTokens'> & {
+  readonly inputTokens: number | undefined
+  readonly outputTokens: number | undefined
+}
+
 /** Calls a model. With somebody who listens it is streamed, and what it says is told on as it comes. */
-export async function answerOf(
-  model: LanguageModel,
-  options: object,
-  listener: ((text: string) => void) | null,
-): Promise<Omit<ModelAnswer, 'attempts'>> {
+export async function answerOf(model: LanguageModel, options: object, listener: ((text: string) => void) | null): Promise<HeardAnswer> {
   const any = model as unknown as AnyModel
   const result = listener === null ? await any.doGenerate(options) : await streamed((await any.doStream(options)).stream, listener)
   const { content, finishReason, usage } = result
@@ -114,8 +116,8 @@ function reasonOf(reason: unknown): string {
 }
 
 /** A number until version 3, then an object with a total. */
-function tokensOf(usage: unknown, key: 'inputTokens' | 'outputTokens'): number {
+function tokensOf(usage: unknown, key: 'inputTokens' | 'outputTokens'): number | undefined {
   const found = (usage as Record<string, unknown> | null | undefined)?.[key]
   const total = typeof found === 'object' && found !== null ? (found as { total?: unknown }).total : found
-  return typeof total === 'number' && Number.isFinite(total) && total > 0 ? Math.round(total) : 0
+  return typeof total === 'number' && Number.isFinite(total) && total >= 0 ? Math.round(total) : undefined
 }

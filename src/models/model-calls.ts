@@ -108,7 +108,11 @@ export class ModelCalls {
       const providerOptions = placeOptions({ ...place, index: place.index + ctx.attempt - 1 })
       const answer = await answerOf(model, { ...options, abortSignal, providerOptions }, this.#port.listener())
       if (answer.finish === 'error') throw Object.assign(new Error('the model broke off with an error'), { isRetryable: true })
-      return { ...answer, attempts: ctx.attempt, ...priced(answer, this.#port.priceOf(name)) }
+      const tokens = {
+        inputTokens: this.#budget.counted(answer.inputTokens, options),
+        outputTokens: this.#budget.counted(answer.outputTokens, answer.parts),
+      }
+      return { ...answer, ...tokens, attempts: ctx.attempt, ...priced({ ...answer, ...tokens }, this.#port.priceOf(name)) }
     } catch (error) {
       throw modelFailure(error, name, ctx.attempt, this.#port.now())
     }

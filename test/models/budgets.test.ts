@@ -60,6 +60,32 @@ describe('a limit of tokens', () => {
     expect(calls()).toBe(8)
   })
 
+  test.each([
+    ['a provider that tells none', { inputTokens: {}, outputTokens: {} }],
+    ['a provider that tells nonsense', { inputTokens: { total: -1 }, outputTokens: { total: Number.NaN } }],
+  ])('counts what is estimated for %s, or it would hold nothing', async (_, usage) => {
+    const solo = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: { maxRejections: 1_000 } } })
+    let calls = 0
+    const model = saying(() => [called('nothing', { number: ++calls })], usage as never)
+    await using tutti = await opened({ models: () => model })
+    expect(await (await tutti.start(solo, { limits: { tokens: 20_000 } })).result()).toMatchObject({
+      status: 'failed',
+      error: { code: 'LIMIT_TOKENS' },
+      report: { measured: { usage: { inputTokens: expect.toSatisfy((tokens: number) => tokens > 10_000 && tokens <= 20_000) } } },
+    })
+    expect(calls).toBeLessThan(50)
+  })
+
+  test('sets as much aside for a text of characters of several bytes as it may have tokens', async () => {
+    const { models, calls, go } = counted()
+    go()
+    await using tutti = await opened({ models })
+    const solo = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: {} } })
+    const result = await (await tutti.start(solo, { input: '漢'.repeat(6_000), limits: { tokens: 5_000 } })).result()
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'LIMIT_TOKENS' } })
+    expect(calls()).toBe(0)
+  })
+
   test('that is not there journals no start of a call', async () => {
     await using tutti = await opened({ models: script({ W: ['w'] }) })
     const run = await tutti.start(team)

@@ -85,12 +85,13 @@ export function lastResults({ options }: Heard): unknown[] {
 /** The names of the tools that were offered. */
 export const offeredIn = ({ options }: Heard): string[] => (options.tools ?? []).map(({ name }) => name)
 
+const fifteen: LanguageModelV3Usage = {
+  inputTokens: { total: 10, noCache: 10, cacheRead: 0, cacheWrite: 0 },
+  outputTokens: { total: 5, text: 5, reasoning: 0 },
+}
+
 /** A model whose answers are exactly these parts, as a hostile or clumsy one might give them. */
-export function saying(answer: (place: CallPlace) => readonly LanguageModelV3Content[]): LanguageModelV3 {
-  const usage: LanguageModelV3Usage = {
-    inputTokens: { total: 10, noCache: 10, cacheRead: 0, cacheWrite: 0 },
-    outputTokens: { total: 5, text: 5, reasoning: 0 },
-  }
+export function saying(answer: (place: CallPlace) => readonly LanguageModelV3Content[], usage = fifteen): LanguageModelV3 {
   return {
     specificationVersion: 'v3',
     provider: 'test',
