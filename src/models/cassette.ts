@@ -62,11 +62,15 @@ export function replay(file: string): ModelFactory {
       doGenerate: async (options) => ({ ...play(options), warnings: [] }) as unknown as LanguageModelV3GenerateResult,
       doStream: async (options) => {
         const { content, ...end } = play(options)
-        return { stream: streamOf(streamParts(content, end) as unknown as LanguageModelV3StreamPart[]) }
+        const finishReason = ended(end.finishReason)
+        return { stream: streamOf(streamParts(content, { ...end, finishReason }) as unknown as LanguageModelV3StreamPart[]) }
       },
     }
   }
 }
+
+/** What was recorded was heard to its end, also where the server has not said why it ended. */
+const ended = (reason: unknown): unknown => (typeof reason === 'object' ? { raw: 'recorded', ...reason } : { unified: reason, raw: reason })
 
 function read(file: string): readonly CassetteEntry[] {
   const hint = 'record it again'

@@ -1,3 +1,4 @@
+import { failureOf } from '../define/failure-of.js'
 import type { LanguageModel } from '../define/language-model.js'
 import { toJson } from '../kernel/json.js'
 import { AnswerFromStream, type AnyPart } from './answer-parts.js'
@@ -62,7 +63,7 @@ export async function answerOf(model: LanguageModel, options: object, listener: 
   }
 }
 
-/** Of a stream that ended before it was finished: the connection was cut. */
+/** Of an answer that broke off: the call was taken, and its stream ended before it was finished, or with an error. */
 export class CutShort extends Error {
   override readonly name: string = 'CutShort'
 }
@@ -72,7 +73,7 @@ async function streamed(stream: ReadableStream<AnyPart>, listener: (text: string
   const reader = stream.getReader()
   try {
     for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      if (next.value.type === 'error') throw next.value['error']
+      if (next.value.type === 'error') throw brokenBy(next.value['error'])
       if (next.value.type === 'text-delta') listener(String(next.value['delta']))
       heard.add(next.value)
     }
@@ -80,8 +81,21 @@ async function streamed(stream: ReadableStream<AnyPart>, listener: (text: string
     // What is left of it is not wanted: the connection is given back.
     reader.cancel().catch(() => {})
   }
-  if (heard.answer === null) throw new CutShort('the model stopped in the middle of its answer')
+  if (heard.answer === null || endsUnsaid(heard.answer.finishReason)) throw new CutShort('the model stopped in the middle of its answer')
   return heard.answer
+}
+
+/** What a stream says of its end, in the words of its error. One that has a status says more than that it broke off. */
+function brokenBy(error: unknown): unknown {
+  const { statusCode } = (error ?? {}) as { readonly statusCode?: unknown }
+  return statusCode === undefined ? new CutShort(failureOf(error).message, { cause: error }) : error
+}
+
+/** Where the server has said nothing of why it ended, providers say so, at the end of a half answer as of a whole one. */
+function endsUnsaid(reason: unknown): boolean {
+  if (typeof reason === 'string') return reason === 'unknown'
+  const { unified, raw } = (reason ?? {}) as { readonly unified?: unknown; readonly raw?: unknown }
+  return unified === 'other' && raw === undefined
 }
 
 function partOf(part: AnyPart): AnswerPart[] {
@@ -111,7 +125,9 @@ function metaOf(metadata: unknown): { meta?: Meta } {
 /** A text until version 3, then an object that has it. */
 function reasonOf(reason: unknown): string {
   if (typeof reason === 'string') return reason
-  const unified = (reason as { unified?: unknown } | null | undefined)?.unified
+  const { unified, raw } = (reason ?? {}) as { readonly unified?: unknown; readonly raw?: unknown }
+  // A server behind a server says it so, and not every provider knows the word.
+  if (raw === 'error') return 'error'
   return typeof unified === 'string' ? unified : 'unknown'
 }
 

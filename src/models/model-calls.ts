@@ -114,7 +114,8 @@ export class ModelCalls {
       }
       return { ...answer, ...tokens, attempts: ctx.attempt, ...priced({ ...answer, ...tokens }, this.#port.priceOf(name)) }
     } catch (error) {
-      throw modelFailure(error, name, ctx.attempt, this.#port.now())
+      // What a call says that was given up on purpose is no reason to try again.
+      throw modelFailure(stop?.aborted === true ? stop.reason : error, name, ctx.attempt, this.#port.now())
     }
   }
 

@@ -7,9 +7,11 @@ import { record, replay, script } from 'tutti/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { CallPlace } from '../../src/models/call-place.js'
 import { firstDifference } from '../../src/models/first-difference.js'
+import { answerOf } from '../../src/models/model-answer.js'
 import { streamOf } from '../../src/models/playing-model.js'
 import { callWith, partsOf, saidBy, streamedBy } from './call.js'
 import { OpenAiServer } from './openai-server.js'
+import { saying } from './spied.js'
 
 let folder: string
 let file: string
@@ -46,6 +48,18 @@ describe('a recorded call', () => {
     const result = await (played as LanguageModelV3).doGenerate(asked[0])
     expect(result.usage).toMatchObject({ inputTokens: { total: 12 }, outputTokens: { total: 3 } })
   })
+
+  test.each([{ unified: 'other', raw: undefined }, 'unknown'])(
+    'whose end was not said (%o) is played as one that has ended',
+    async (reason) => {
+      const said = { content: [{ type: 'text', text: 'all of it' }], finishReason: reason, usage: {}, warnings: [] }
+      const recording = record(file, () => ({ ...saying(() => []), doGenerate: async () => said }) as unknown as LanguageModel)
+      await saidBy(await recording({ agent: 'Writer' }), call('a'))
+      await recording.close()
+      const heard = await answerOf(replay(file)({ agent: 'Writer' }) as LanguageModel, call('a'), () => {})
+      expect(heard.parts).toEqual([{ type: 'text', text: 'all of it' }])
+    },
+  )
 
   test('leaves no key in the file, and the file to nobody else', async () => {
     const secret = 'sk-very-secret-key'

@@ -1,0 +1,69 @@
+import type { LanguageModelV3StreamPart } from '@ai-sdk/provider'
+import type { RunResult } from 'tutti'
+import { topology } from 'tutti'
+import { describe, expect, test } from 'vitest'
+import { opened } from '../engine/opened.js'
+import { saying } from './spied.js'
+
+type Parts = readonly object[]
+
+const text = (delta: string): Parts => [
+  { type: 'text-start', id: '1' },
+  { type: 'text-delta', id: '1', delta },
+]
+const finish = (finishReason: unknown): object => ({ type: 'finish', finishReason, usage: { inputTokens: {}, outputTokens: {} } })
+const whole: Parts = [...text('all of it'), { type: 'text-end', id: '1' }, finish({ unified: 'stop', raw: 'stop' })]
+
+/** A run of one agent that somebody listens to, whose model streams each of these in turn, and the last again and again; nothing is a stream that waits to be given up. */
+async function streamed(answers: readonly Parts[], more: object = {}): Promise<{ result: RunResult; calls: number }> {
+  let calls = 0
+  const model = {
+    ...saying(() => [{ type: 'text', text: 'nobody listens' }]),
+    doStream: async ({ abortSignal }: { abortSignal?: AbortSignal }) => {
+      const parts = answers[Math.min(calls++, answers.length - 1)] as LanguageModelV3StreamPart[]
+      if (parts.length === 0) await new Promise((resolve) => abortSignal?.addEventListener('abort', resolve))
+      return { stream: new ReadableStream({ start: (to) => (parts.forEach((part) => to.enqueue(part)), to.close()) }) }
+    },
+  }
+  const solo = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: { retry: { backoffMs: 1 }, ...more } } })
+  await using tutti = await opened({ models: () => model })
+  const run = await tutti.start(solo)
+  for await (const _ of run.events({ deltas: true }));
+  return { result: await run.result(), calls }
+}
+
+describe('an answer that breaks off in its stream', () => {
+  test.each<[string, Parts]>([
+    ['with the words of the server', [...text('half'), { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }]],
+    ['with a text', [...text('half'), { type: 'error', error: 'the server had an error' }]],
+    ['with what is no JSON', [...text('half'), { type: 'error', error: new SyntaxError('Unexpected end of JSON input') }]],
+    ['with no end', text('half')],
+    ['with an end that nobody has said', [...text('half'), finish({ unified: 'other', raw: undefined })]],
+    ['with an end that nobody has said, in version 2', [...text('half'), finish('unknown')]],
+    ['with an error as its end', [...text('half'), finish({ unified: 'other', raw: 'error' })]],
+  ])('%s is asked for again', async (_, broken) => {
+    const { result, calls } = await streamed([broken, whole])
+    expect(result).toMatchObject({ status: 'succeeded', output: 'all of it' })
+    expect(calls).toBe(2)
+  })
+
+  test('each time fails with what was said', async () => {
+    const { result, calls } = await streamed([[{ type: 'error', error: { message: 'Overloaded' } }]])
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'MODEL_FAILED', message: 'test/saying: Overloaded' } })
+    expect(calls).toBe(3)
+  })
+
+  test('with an error that does not pass is not asked for again', async () => {
+    const error = Object.assign(new Error('no such model'), { statusCode: 404 })
+    const { result, calls } = await streamed([[{ type: 'error', error }]])
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'MODEL_FAILED', data: { status: 404 } } })
+    expect(calls).toBe(1)
+  })
+
+  test('because a guardrail has stopped it is not asked for again', async () => {
+    const guardrails = [{ name: 'no', parallel: true, before: () => 'not this' }]
+    const { result, calls } = await streamed([[]], { guardrails })
+    expect(result).toMatchObject({ status: 'failed', error: { message: 'the guardrail no stopped the turn: not this' } })
+    expect(calls).toBe(1)
+  })
+})
