@@ -4,10 +4,27 @@ import { holderOf } from './sqlite-holder.js'
 /** SQLite's result codes that are told apart here. Extended codes carry them in their lowest byte. */
 const code = { busy: 5, readOnly: 8, io: 10, corrupt: 11, full: 13, cannotOpen: 14, protocol: 15, notADatabase: 26 } as const
 
+/** SQLite's own words for them: one of the drivers says no more of what fails while many rows are read. */
+const words: Readonly<Record<string, number>> = {
+  'database is locked': code.busy,
+  'attempt to write a readonly database': code.readOnly,
+  'disk I/O error': code.io,
+  'database disk image is malformed': code.corrupt,
+  'database or disk is full': code.full,
+  'unable to open database file': code.cannotOpen,
+  'locking protocol': code.protocol,
+  'file is not a database': code.notADatabase,
+}
+
+/** What SQLite calls an error that it has no other name for. */
+const someError = 1
+
 /** SQLite's result code, or null if the error is none of SQLite's. */
 export function sqliteCode(error: unknown): number | null {
-  const found = typeof error === 'object' && error !== null ? (error as { readonly errcode?: unknown }).errcode : undefined
-  return typeof found === 'number' ? found & 0xff : null
+  if (typeof error !== 'object' || error === null) return null
+  const { errcode, code: name, message } = error as { readonly errcode?: unknown; readonly code?: unknown; readonly message?: unknown }
+  if (typeof errcode === 'number') return errcode & 0xff
+  return name === 'ERR_SQLITE_ERROR' ? (words[String(message)] ?? someError) : null
 }
 
 /** Somebody else holds a lock: it may be tried again. */

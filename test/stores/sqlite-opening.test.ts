@@ -2,6 +2,7 @@ import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, statSync
 import { dirname, join } from 'node:path'
 import { type Code, TuttiError } from 'tutti'
 import { afterAll, describe, expect, test } from 'vitest'
+import type { Store } from '../../src/engine/store.js'
 import { sqliteStore } from '../../src/stores/sqlite.js'
 import { loadDriver, openDatabase } from '../../src/stores/sqlite-driver.js'
 import { openConnection } from '../../src/stores/sqlite-open.js'
@@ -199,7 +200,15 @@ describe('a store that cannot be used says so', () => {
     expect(readFileSync(path)).toEqual(before)
   })
 
-  test('one with damage in it, when it comes upon it', async () => {
+  const looks: readonly (readonly [string, (store: Store) => Promise<unknown>])[] = [
+    ['reads a run', (store) => store.load('r7')],
+    ['lists runs', (store) => store.list({ limit: 10 })],
+    ['lists records', (store) => store.records('agent')],
+    ['lists marks', (store) => store.marks({ kind: 'ask' })],
+    ['looks what is due', (store) => store.claim({ worker: 1, definitions: [{ name: 'd', versions: ['1'] }], now: 1, limit: 1 })],
+  ]
+
+  test.each(looks)('one with damage in it, when somebody %s', async (_, look) => {
     const path = copyOf(await filled())
     const bytes = readFileSync(path)
     bytes.fill(0xa5, 4096)
@@ -207,7 +216,7 @@ describe('a store that cannot be used says so', () => {
     const opening = async () => {
       const store = await sqliteStore(path, process_)
       try {
-        await store.load('r7')
+        await look(store)
       } finally {
         await store.close()
       }
