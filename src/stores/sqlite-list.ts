@@ -74,7 +74,8 @@ export function listQueries(filter: ListFilter): readonly Query[] {
   if (tag !== undefined)
     return [query('tag cross join run on run.rid = tag.rid', 'tag.rid', [tagged(tag), ...inStatus(filter.status), ...others], filter)]
   if (filter.status !== undefined) {
-    return filter.status.map((status) =>
+    // One that is given twice is asked for once.
+    return [...new Set(filter.status)].map((status) =>
       query('run indexed by run_status', 'run.rid', [{ text: 'run.status = ?', values: [status] }, ...others], filter),
     )
   }

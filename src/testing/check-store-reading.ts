@@ -117,6 +117,7 @@ export const readingChecks: readonly StoreCheck[] = [
       const cases: readonly (readonly [Partial<ListFilter>, (index: number) => boolean])[] = [
         [{ status: ['paused'] }, (i) => i % 3 === 1],
         [{ status: ['paused', 'completed'] }, (i) => i % 3 !== 0],
+        [{ status: ['paused', 'completed', 'paused'] }, (i) => i % 3 !== 0],
         [{ status: [] }, () => false],
         [{ definition: 'odd' }, (i) => i % 2 === 1],
         [{ definition: 'none' }, () => false],
