@@ -37,12 +37,26 @@ test.each(['memory', 'sqlite'])('what has ended long ago is deleted with its key
 
 test('what is to be kept must be said, and said well', async () => {
   await using tutti = await opened()
+  const kept = await tutti.start(definition, { input: 1 })
+  await kept.result()
+  await new Promise((resolve) => setTimeout(resolve, 2))
   for (const bad of [
     {},
     { endedBefore: 1, olderThanMs: 1 },
     { olderThanMs: -1 },
     { olderThanMs: Number.NaN },
     { endedBefore: 1, limit: -1 },
+    // What is not understood must not be taken for "all of them".
+    undefined,
+    null,
+    'all',
+    { olderThanMs: null },
+    { endedBefore: null },
+    { olderThanMs: 0, limit: null },
+    { olderThanMs: 0, limt: 1 },
+    { olderThanMs: 0, definition: 'solo' },
   ])
-    expect(await codeOf(tutti.gc(bad)), JSON.stringify(bad)).toBe('INVALID_INPUT')
+    expect(await codeOf(tutti.gc(bad as never)), JSON.stringify(bad)).toBe('INVALID_INPUT')
+  expect(await kept.status()).toBe('succeeded')
+  expect(await tutti.gc({ olderThanMs: Number.POSITIVE_INFINITY })).toBe(0)
 })
