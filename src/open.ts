@@ -41,10 +41,15 @@ export async function open(given: OpenOptions = {}): Promise<Tutti> {
     return start(engine, definition, given, options.limits)
   }
 
-  const close = async (): Promise<void> => {
-    if (engine.closed) return
+  let closing: Promise<void> | null = null
+  const closeOnce = async (): Promise<void> => {
     await engine.close()
     if (own) await store.close()
+  }
+  // Whoever closes it again waits like the first: until then its runs are not given back.
+  const close = (): Promise<void> => {
+    closing ??= closeOnce()
+    return closing
   }
   try {
     await engine.ready()
@@ -81,7 +86,7 @@ async function storeOf(store: string | Store | undefined, durability: 'process' 
 }
 
 async function handleOf(engine: Engine, id: string, of: Definition | undefined): Promise<Run<never>> {
-  const entry = await engine.entry(id)
+  const entry = await engine.current(id)
   const run = entry?.state.run
   if (run === null || run === undefined) throw runNotFound(id)
   if (of !== undefined && of.name !== run.shape.name)

@@ -85,6 +85,21 @@ test('commands that are on their way when an engine is closed are done or refuse
   await closing
 })
 
+test('whoever closes an engine that is being closed waits until it is', async () => {
+  const at = await timed({ graceMs: 2_000 })
+  await at.tutti.start(solo(() => new Promise(() => {})))
+  await rest()
+  const closed: string[] = []
+  const closing = at.tutti.close().then(() => closed.push('first'))
+  await rest()
+  const again = at.tutti.close().then(() => closed.push('second'))
+  await rest()
+  expect(closed).toEqual([])
+  await at.clock.advance(2_000)
+  await Promise.all([closing, again])
+  expect(closed).toHaveLength(2)
+})
+
 test('an engine in a scope is closed at its end', async () => {
   let tutti: Awaited<ReturnType<typeof opened>>
   {
