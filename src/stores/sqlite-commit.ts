@@ -58,7 +58,7 @@ export class Commits {
     const connection = this.#connection
     if (item.rows.length !== 1 || item.marks !== undefined || item.blobs !== undefined || item.snapshot !== undefined) return false
     const place = this.#placeOf(item)
-    if (place === null || !connection.isFree) return false
+    if (place === null || !connection.isFree()) return false
     try {
       if (!this.#begins(place, item)) return false
     } catch (error) {

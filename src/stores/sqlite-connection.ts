@@ -1,6 +1,7 @@
 import type { Database, SqlValue, Statement } from './sqlite-driver.js'
 import { failureOf, isBusy, storeClosed } from './sqlite-failure.js'
 import { patiently } from './sqlite-patience.js'
+import { placeOf } from './sqlite-place.js'
 
 /**
  * One open file.
@@ -9,12 +10,14 @@ import { patiently } from './sqlite-patience.js'
  * 2. No statement is left half-way: rows are read to the end, never iterated, or the log could not be cut back.
  * 3. After a transaction that failed none is open.
  * 4. Writes happen in the order in which they were asked for, also when the file was locked meanwhile.
+ * 5. Nothing is written to a file that is not where it was opened.
  */
 export class Connection {
   readonly path: string
   readonly #db: Database
   readonly #writeMs: number
   readonly #prepared = new Map<string, Statement>()
+  readonly #checkPlace: () => void
   #held = 0
   #last: Promise<unknown> = Promise.resolve()
   #closed = false
@@ -23,14 +26,16 @@ export class Connection {
     this.#db = db
     this.path = path
     this.#writeMs = writeMs
+    this.#checkPlace = placeOf(path)
   }
 
   get closed(): boolean {
     return this.#closed
   }
 
-  /** Whether nobody in this process waits for the file: what is written now is written in its turn. */
-  get isFree(): boolean {
+  /** Whether nobody in this process waits for the file: what is written now is written in its turn. Throws if it is not in its place. */
+  isFree(): boolean {
+    this.#checkPlace()
     return this.#held === 0
   }
 
@@ -74,6 +79,7 @@ export class Connection {
   /** Writes all or nothing: now if nobody else writes, else as soon as they have done. `committed` follows before anybody can look. */
   write<T>(work: () => T, committed: (result: T) => void = () => {}): Promise<T> {
     const once = (): T => {
+      this.#checkPlace()
       const result = this.#transaction('begin immediate', work)
       committed(result)
       return result

@@ -1,6 +1,9 @@
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { TuttiError } from 'tutti'
 import { afterAll, describe, expect, test } from 'vitest'
 import { sqliteStore, storeOver } from '../../src/stores/sqlite.js'
+import { Connection } from '../../src/stores/sqlite-connection.js'
 import { loadDriver, openDatabase } from '../../src/stores/sqlite-driver.js'
 import { openConnection } from '../../src/stores/sqlite-open.js'
 import { Child, soaking } from './child.js'
@@ -79,6 +82,69 @@ describe('a file that another process has locked', () => {
     holder.signal('SIGSTOP')
     expect(TuttiError.is(await reason(store.commit([started('r', by)])), 'STORE_LOCKED')).toBe(true)
     await holder.kill()
+    expect(await store.commit([started('r', by)])).toEqual([{ ok: true, epoch: 0 }])
+    await store.close()
+  })
+})
+
+test('a file that another program keeps for itself is waited for by all who read it, many rows or one', async () => {
+  const path = join(folder.path, 'kept.db')
+  const driver = await loadDriver()
+  const holder = openDatabase(driver, path, 'write')
+  holder.exec('create table t (x); insert into t values (1)')
+  const connection = new Connection(openDatabase(driver, path, 'write'), path, 200)
+  const reads = [() => connection.all('select x from t'), () => connection.get('select x from t')]
+  for (const read of reads) {
+    // Else it would be found out when the statement is made.
+    await connection.read(read)
+    holder.exec('begin exclusive')
+    expect(TuttiError.is(await reason(connection.read(read)), 'STORE_LOCKED'), String(read)).toBe(true)
+    const waiting = connection.read(read)
+    holder.exec('commit')
+    expect([await waiting].flat()).toEqual([{ x: 1 }])
+  }
+  connection.close()
+  holder.close()
+})
+
+describe('a file that is not where it was opened', () => {
+  const gone: readonly (readonly [string, (path: string) => void])[] = [
+    ['it was removed', (path) => rmSync(path)],
+    ['its folder was removed, and there is another store now', (path) => rmSync(dirname(path), { recursive: true })],
+    ['its log was removed', (path) => rmSync(`${path}-wal`)],
+    ['another was put in its place', (path) => renameSync(`${path}-other`, path)],
+  ]
+
+  test.skipIf(process.platform === 'win32').each(gone)('is not written to: %s', async (what, remove) => {
+    const path = folder.file()
+    const store = await sqliteStore(path, { durability: 'process' })
+    const by = await store.join({ nonce: 'n' })
+    await store.commit([started('before', by)])
+    writeFileSync(`${path}-other`, '')
+    remove(path)
+    const other = what.includes('another store') ? await sqliteStore(path, { durability: 'process' }) : null
+    await new Promise((resolve) => setTimeout(resolve, 150))
+    const error = await reason(store.commit([started('r', by)]))
+    expect(TuttiError.is(error, 'STORE_UNAVAILABLE')).toBe(true)
+    expect(error).toMatchObject({
+      message: expect.stringMatching(/removed or replaced/),
+      hint: expect.stringMatching(/nothing of this was written/),
+    })
+    // Also what is one statement by itself, and however soon it is tried again.
+    const more = { run: 'before', expect: 1, head: 2, by, at: 2, rows: [{ seq: 2, n: 1, body: '2' }] }
+    expect(TuttiError.is(await reason(store.commit([more])), 'STORE_UNAVAILABLE')).toBe(true)
+    await store.close()
+    await other?.close()
+  })
+
+  test('is written to again when it is back', async () => {
+    const path = folder.file()
+    const store = await sqliteStore(path, { durability: 'process' })
+    const by = await store.join({ nonce: 'n' })
+    renameSync(path, `${path}-away`)
+    await new Promise((resolve) => setTimeout(resolve, 150))
+    expect(TuttiError.is(await reason(store.commit([started('r', by)])), 'STORE_UNAVAILABLE')).toBe(true)
+    renameSync(`${path}-away`, path)
     expect(await store.commit([started('r', by)])).toEqual([{ ok: true, epoch: 0 }])
     await store.close()
   })
