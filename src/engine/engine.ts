@@ -23,7 +23,7 @@ import { stepOfChild } from './child-run.js'
 import { Definitions } from './definitions.js'
 import { HeldTurns } from './held-turns.js'
 import { Listeners } from './listeners.js'
-import { eventsIn, isBehind, Lookout, markedIn } from './lookout.js'
+import { eventsIn, isBehind, isSameRun, Lookout, markedIn } from './lookout.js'
 import { Loop, saysMore } from './loop.js'
 import { isOutOfReach } from './out-of-reach.js'
 import type { Outcome, RunEntry, Unsure } from './run-entry.js'
@@ -31,7 +31,7 @@ import { newEntry } from './run-entry.js'
 import { isHeldBack, sleepsUntil } from './run-view.js'
 import type { Seam } from './seam.js'
 import { laterOf } from './seam.js'
-import type { Put, RunRow, Store } from './store.js'
+import type { Loaded, Put, RunRow, Store } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
 import { Worker } from './worker.js'
 
@@ -58,6 +58,12 @@ const longSleepMs = 5_000
 
 /** How many runs that only wait stay in memory; the others are let go, and found again when something happens to them. */
 const waitingMax = 256
+
+/** Whether nothing more is known here of a run than the store says: it is over. */
+const isForgettable = ({ state, queue }: RunEntry): boolean => isOver(state) && queue.length === 0
+
+/** Whether something was refused because the run that was known is gone. There may be another of its id. */
+const isOfGone = ({ isGone }: RunEntry, { refusal }: Outcome): boolean => isGone && refusal?.code === 'RUN_NOT_FOUND'
 
 /** What is said of a run is also said of those that it waits for. */
 const isSteering = ({ type }: Command): boolean => type === 'run.pause' || type === 'run.resume' || type === 'run.cancel'
@@ -133,6 +139,7 @@ export class Engine {
       passes: (entry) => this.#loop.passes(entry),
       advance: (entry, events, state) => this.#advance(entry, events, state),
       lost: (entry) => this.#lost(entry),
+      gone: (entry) => this.#gone(entry),
       foundOut: (entry, unsure, isThere) => this.#foundOut(entry, unsure, isThere),
     })
     this.agents = new Agents({ store, worker, clock, onLog, changed: (name) => this.#onAgent(name), unsure: () => this.#lookout.look() })
@@ -277,6 +284,7 @@ export class Engine {
     const entry = await this.entry(runId)
     if (entry === null) return { refusal: { code: 'RUN_NOT_FOUND', message: `there is no run ${runId}` } }
     const outcome = await this.#loop.submit(entry, command, { put, owned: false })
+    if (isOfGone(entry, outcome)) return this.submit(runId, command, put)
     if (outcome.refusal === undefined && isSteering(command)) await this.#align(entry)
     // Nobody has it: if there is now something to do, nobody else would tell this worker.
     if (outcome.refusal === undefined && entry.owner === null && !isOver(entry.state)) this.#worker.claim()
@@ -298,15 +306,16 @@ export class Engine {
   /** Submits the first command of a run. */
   async create(runId: string, definition: Internals, command: Command, put?: Put): Promise<Outcome> {
     while (this.#backlog.isFull) await this.#backlog.room()
-    // That there is one of this id already is for the store to say.
-    const entry = this.#entries.get(runId) ?? newEntry(runId, definition)
+    // That there is one of this id already is for the store to say: one that is over may have been deleted since.
+    const known = this.#entries.get(runId)
+    const entry = known === undefined || isForgettable(known) ? newEntry(runId, definition) : known
     this.#remember(entry)
     const kept = this.#definitions.keep(runId, definition)
     if (kept) this.#bodies.lookAgain()
     try {
       const outcome = await this.#loop.submit(entry, command, { put, owned: false })
       if (outcome.refusal !== undefined && kept) this.#definitions.forget(runId)
-      return outcome
+      return isOfGone(entry, outcome) ? await this.create(runId, definition, command, put) : outcome
     } finally {
       this.#dropUnmade(entry)
     }
@@ -358,6 +367,7 @@ export class Engine {
     if (saysMore(entry)) this.#loop.wake(entry)
     if (isOver(state)) {
       this.#refused.delete(entry.id)
+      this.#lookout.sawOver(entry)
       this.#forget(entry)
     } else this.#keepOrLetGo(entry)
     this.#tellWaiting(entry)
@@ -451,6 +461,8 @@ export class Engine {
   }
 
   async #takeOver(row: RunRow): Promise<void> {
+    const known = await this.entry(row.id)
+    if (known !== null && known.state !== newState && !isSameRun(known, row)) this.#gone(known)
     const entry = await this.entry(row.id)
     if (entry === null) return
     // Somebody here is trying to start it, and has not heard yet that it is there.
@@ -521,6 +533,18 @@ export class Engine {
     for (const off of entry.alarms.values()) off()
     entry.alarms.clear()
     this.#bodies.fence(entry)
+  }
+
+  /** The run was deleted, with all that it was: whoever asks for its id next finds what is there now. */
+  #gone(entry: RunEntry): void {
+    if (entry.isGone) return
+    entry.isGone = true
+    this.#lost(entry)
+    this.#refused.delete(entry.id)
+    if (this.#entries.get(entry.id) === entry) this.#entries.delete(entry.id)
+    if (this.#definitions.forget(entry.id)) this.#bodies.lookAgain()
+    if (entry.queue.length > 0) this.#loop.wake(entry)
+    this.#tellWaiting(entry)
   }
 
   /** What came of an append that nobody was sure of is known now. */
@@ -605,10 +629,13 @@ export class Engine {
     const loaded = await this.options.store.load(runId, { snapshot: true })
     if (loaded === null) return null
     const entry = newEntry(runId, null)
+    entry.order = loaded.row.order
     const snapshot = decodeSnapshot(loaded.snapshot)
     const whole = snapshot !== null || loaded.snapshot === null ? loaded : ((await this.options.store.load(runId)) ?? loaded)
     const state = snapshot ?? newState
-    entry.state = (await eventsIn(this.options.store, whole.rows, state.seq)).reduce(evolve, state)
+    const events = await this.#eventsOf(whole, state.seq)
+    if (events === null) return null
+    entry.state = events.reduce(evolve, state)
     // Nothing of a run that is over is decided any more.
     if (!isOver(entry.state)) entry.definition = await this.definitionOf(entry.state, loaded.row.version)
     const known = this.#entries.get(runId)
@@ -629,15 +656,25 @@ export class Engine {
 
   /** Forgets runs that are over: the store may keep them no longer. */
   forgetEnded(): void {
-    for (const [id, { state, queue }] of this.#entries) if (isOver(state) && queue.length === 0) this.#entries.delete(id)
+    for (const [id, entry] of this.#entries) if (isForgettable(entry)) this.#entries.delete(id)
   }
 
   /** The state of a run as it is now. */
   async current(runId: string): Promise<RunEntry | null> {
     const entry = await this.entry(runId)
-    if (entry === null || isOver(entry.state) || (entry.queue.length > 0 && !entry.stale)) return entry
-    await this.#lookout.seeNow(entry)
-    return entry
+    if (entry === null || (entry.queue.length > 0 && !entry.stale)) return entry
+    if (isOver(entry.state)) await this.#seeOver(entry)
+    else await this.#lookout.seeNow(entry)
+    return entry.isGone ? this.current(runId) : entry
+  }
+
+  /** How a run has ended is said as long as nobody knows better. */
+  async #seeOver(entry: RunEntry): Promise<void> {
+    try {
+      await this.#lookout.seeOver(entry)
+    } catch (error) {
+      if (!isOutOfReach(error)) throw error
+    }
   }
 
   /** Why a run was stopped by a fault of ours; null: it was not, as far as is known here. */
@@ -647,7 +684,19 @@ export class Engine {
 
   async journal(runId: string): Promise<Event[]> {
     const loaded = await this.options.store.load(runId)
-    return loaded === null ? [] : eventsIn(this.options.store, loaded.rows, 0)
+    return (loaded && (await this.#eventsOf(loaded, 0))) ?? []
+  }
+
+  /** The events that were loaded; null: the run was deleted before its large values could be read. */
+  async #eventsOf({ row, rows }: Loaded, after: number): Promise<Event[] | null> {
+    const { store } = this.options
+    try {
+      return await eventsIn(store, rows, after)
+    } catch (error) {
+      const now = await store.load(row.id, { after: Number.MAX_SAFE_INTEGER })
+      if (now?.row.order !== row.order) return null
+      throw error
+    }
   }
 
   /** What follows a place in the journal, at most so many rows; `isLast`: nothing will ever follow that. Null: there is no such run. */
@@ -655,12 +704,13 @@ export class Engine {
     runId: string,
     after: number,
     limit: number,
-  ): Promise<{ readonly events: readonly Event[]; readonly isLast: boolean } | null> {
+  ): Promise<{ readonly events: readonly Event[]; readonly isLast: boolean; readonly order: number } | null> {
     const loaded = await this.options.store.load(runId, { after, limit })
     if (loaded === null) return null
-    const events = await eventsIn(this.options.store, loaded.rows, after)
-    const { endedAt, head } = loaded.row
-    return { events, isLast: endedAt !== null && (events.at(-1)?.seq ?? after) >= head }
+    const events = await this.#eventsOf(loaded, after)
+    if (events === null) return null
+    const { endedAt, head, order } = loaded.row
+    return { events, isLast: endedAt !== null && (events.at(-1)?.seq ?? after) >= head, order }
   }
 
   /** Tells those who wait for it what has happened in a run. */

@@ -38,6 +38,7 @@ export async function* follow(
   options.signal?.addEventListener('abort', aborted)
   try {
     let after = options.after ?? 0
+    let order: number | null = null
     while (!options.signal?.aborted) {
       const changed = engine.listeners.waitFor(run.id, 'anything')
       const delta = new Promise<void>((resolve) => {
@@ -45,8 +46,10 @@ export async function* follow(
       })
       try {
         const part = await engine.journalAfter(run.id, after, rowsMax)
-        if (part === null) throw runNotFound(run.id)
+        // One that was deleted has no more events, though another may have its id.
+        if (part === null || part.order !== (order ?? part.order)) throw runNotFound(run.id)
         const { events, isLast } = part
+        order = part.order
         for (const event of events) {
           if (options.signal?.aborted) return
           if (event.type === 'run.closing' || isTerminal(event)) deltas.length = 0

@@ -8,7 +8,7 @@ import { decodeEvents } from './codec.js'
 import { waitFor } from './out-of-reach.js'
 import type { RunEntry, Unsure } from './run-entry.js'
 import type { Seam } from './seam.js'
-import type { Append, EventRow, RunRow, Store } from './store.js'
+import type { Append, EventRow, Loaded, RunRow, Store } from './store.js'
 import type { LogEntry } from './tutti.js'
 
 export interface LookoutPort {
@@ -31,6 +31,8 @@ export interface LookoutPort {
   advance(entry: RunEntry, events: readonly Event[], state: State): void
   /** Somebody else owns the run now. */
   lost(entry: RunEntry): void
+  /** The store keeps the run no longer. */
+  gone(entry: RunEntry): void
   /** What came of an append that nobody was sure of is known now, and the state is what it led to. */
   foundOut(entry: RunEntry, unsure: Unsure, isThere: boolean): void
 }
@@ -46,6 +48,11 @@ const isAsked = ({ queue }: RunEntry): boolean => queue.some(({ owned }) => !own
 /** Whether an append is what follows in the journal; one without events leaves no trace there. */
 function isFollowing({ rows }: Append, found: readonly EventRow[]): boolean {
   return rows.length > 0 && rows.every(({ seq, body }, index) => found[index]?.seq === seq && found[index].body === body)
+}
+
+/** Whether what the store has under the id of a run is the run that is known: that may have been deleted, and its id used again. */
+export function isSameRun({ order, state }: RunEntry, row: RunRow): boolean {
+  return order === null ? row.startedAt === state.run?.startedAt : row.order === order
 }
 
 /** The events of rows of a store. */
@@ -74,6 +81,8 @@ export class Lookout {
   /** There is something to look at that no look has seen. */
   #lookAgain = false
   #failures = 0
+  /** How often it was heard that others have committed. */
+  #heard = 0
   /** In this macrotask it was told that others have committed; `again`: and once more. */
   #told: 'no' | 'once' | 'again' = 'no'
   #asked = false
@@ -114,6 +123,7 @@ export class Lookout {
     if (this.#port.isClosed()) return
     const owed = this.#lookAgain && this.#looking === null
     const moved = this.#port.store.moved(this.#port.worker)
+    if (moved) this.#heard++
     if (!moved && !owed) return
     this.look()
     // What can't be looked at now is told when it could be.
@@ -213,6 +223,18 @@ export class Lookout {
     if (this.#looking !== null || isBehind(entry)) await this.catchUp(entry)
   }
 
+  /** Nothing happens to a run that is over, but that it is deleted: so it is read again only if others have committed since. */
+  async seeOver(entry: RunEntry): Promise<void> {
+    if (this.#port.isClosed()) return
+    this.#askMoved()
+    if (entry.seenAt !== this.#heard) await this.readNext(entry)
+  }
+
+  /** A run is over, and is there. */
+  sawOver(entry: RunEntry): void {
+    entry.seenAt = this.#heard
+  }
+
   /** Reads what others have done to a run. If it is ours the loop does, because what it is committing must not be read as if others had done it. */
   async catchUp(entry: RunEntry): Promise<void> {
     if (this.#looking !== null) await this.#looking
@@ -244,7 +266,14 @@ export class Lookout {
     const { unsure } = entry
     entry.stale = false
     try {
+      const heard = this.#heard
       const loaded = await store.load(entry.id, { after: entry.state.seq })
+      if (!this.#isThere(entry, loaded)) {
+        this.#port.gone(entry)
+        if (unsure !== null) this.#foundOut(entry, unsure.item, false)
+        return
+      }
+      entry.seenAt = heard
       const read = loaded === null ? [] : await eventsIn(store, loaded.rows, entry.state.seq)
       const marked = loaded === null || unsure === null ? entry.marked : await markedIn(store, loaded.row)
       const isThere = loaded !== null && unsure !== null && isFollowing(unsure.item, loaded.rows)
@@ -258,6 +287,13 @@ export class Lookout {
       entry.stale = true
       throw error
     }
+  }
+
+  /** One that nobody here knows anything of yet may be there or not. */
+  #isThere(entry: RunEntry, loaded: Loaded | null): boolean {
+    if (entry.state !== newState && (loaded === null || !isSameRun(entry, loaded.row))) return false
+    entry.order = loaded?.row.order ?? null
+    return true
   }
 
   /** A run that is found to have been made here is ours, unless it was taken from us since. */

@@ -240,6 +240,7 @@ export class Loop {
 
   /** Decides what is queued, one command after the other, on the state that the one before it leaves. */
   #plan(entry: RunEntry): Plan | null {
+    if (entry.isGone) return this.#refuseGone(entry)
     const taken = this.#takeOf(entry)
     if (taken.length === 0 && !saysMore(entry)) return null
     const at = this.#port.clock.now()
@@ -251,6 +252,13 @@ export class Loop {
       else this.#again(entry, left)
       return null
     }
+  }
+
+  /** Whoever asked may look whether there is another run of this id. */
+  #refuseGone(entry: RunEntry): null {
+    const refusal = { code: 'RUN_NOT_FOUND', message: `there is no run ${entry.id}` } as const
+    for (const submission of entry.queue.splice(0)) this.#settle(submission, { refusal })
+    return null
   }
 
   /** What somebody asked for in words that no journal can hold fails alone: neither the run nor who asked for something else is concerned. */

@@ -46,6 +46,12 @@ export interface Unsure {
 export interface RunEntry {
   readonly id: string
   state: State
+  /** Where the store has it among all runs; null: the store was not read yet. An id may be used again, this is not. */
+  order: number | null
+  /** How often others had been heard of when this run, which is over, was last known to be there. */
+  seenAt: number
+  /** The store keeps it no longer; there may be another of its id. */
+  isGone: boolean
   /** How many bytes and events the journal has grown since the newest snapshot. */
   grown: { bytes: number; events: number }
   snapshotBytes: number
@@ -87,6 +93,9 @@ export function newEntry(id: string, definition: Internals | null): RunEntry {
   return {
     id,
     state: newState,
+    order: null,
+    seenAt: -1,
+    isGone: false,
     grown: { bytes: 0, events: 0 },
     snapshotBytes: 0,
     definition,

@@ -36,14 +36,20 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
 
   const by = (o: Command | undefined): { by?: string } => (o?.by === undefined ? {} : { by: o.by })
 
+  const journal = async (): Promise<readonly Event[]> => {
+    const events = await engine.journal(id)
+    if (events.length === 0) throw runNotFound(id)
+    return events
+  }
+
   const report = async (): Promise<Report> => {
     const entry = await engine.entry(id)
-    return reportOf(await engine.journal(id), { refusals: Object.fromEntries(entry?.refusals ?? []) })
+    return reportOf(await journal(), { refusals: Object.fromEntries(entry?.refusals ?? []) })
   }
 
   const result = async (): Promise<RunResult> => {
     await untilOver(engine, id, current)
-    const events = await engine.journal(id)
+    const events = await journal()
     const last = events.at(-1)
     const entry = await engine.entry(id)
     return resultOf(id, last, reportOf(events, { refusals: Object.fromEntries(entry?.refusals ?? []) }))
@@ -81,7 +87,7 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
     },
     history: async () => {
       await current()
-      return runHistory(await engine.journal(id))
+      return runHistory(await journal())
     },
     asks: async () => {
       const { state } = await current()
@@ -111,10 +117,14 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
 }
 
 async function untilOver(engine: Engine, id: string, current: () => Promise<RunEntry>): Promise<RunEntry> {
+  let nonce: string | undefined
   for (;;) {
     const { wait, stop } = engine.listeners.waitFor(id, 'end')
     try {
       const entry = await current()
+      // What was waited for may be gone, and its id another's.
+      nonce ??= entry.state.run?.nonce
+      if (entry.state.run?.nonce !== nonce) throw runNotFound(id)
       if (isOver(entry.state)) return entry
       if (engine.closed)
         throw new TuttiError('CLOSED', `the engine was closed while the run ${id} goes on`, { hint: 'open the store again and ask there' })
