@@ -1,4 +1,5 @@
-import type { Definition } from './define/definition.js'
+import { type Definition, isDefinition } from './define/definition.js'
+import { noDefinition } from './define/no-definition.js'
 import { TuttiError } from './define/tutti-error.js'
 import { agentControl } from './engine/agent-control.js'
 import { collect } from './engine/collect.js'
@@ -86,6 +87,7 @@ async function storeOf(store: string | Store | undefined, durability: 'process' 
 }
 
 async function handleOf(engine: Engine, id: string, of: Definition | undefined): Promise<Run<never>> {
+  if (of !== undefined && !isDefinition(of)) throw noDefinition(of)
   const entry = await engine.current(id)
   const run = entry?.state.run
   if (run === null || run === undefined) throw runNotFound(id)

@@ -15,12 +15,13 @@ import type { Maybe } from './maybe.js'
 import {
   aFunction,
   aFunctionAtOnce,
+  aName,
   aRecord,
   aSchema,
   aSchemaAtOnce,
-  aText,
   atLeastOne,
   type Kind,
+  names,
   oneOf,
   optionProblems,
   shown,
@@ -125,8 +126,8 @@ export interface GraphOptions<Raw = any, In = any> {
 }
 
 /** Begins a graph: steps with what they depend on. */
-export function graph<Raw = unknown, In = Raw>(name: string, options?: GraphOptions<Raw, In>): GraphBuilder<In, {}, Raw> {
-  return builder({ name, options: options ?? {} }, null) as unknown as GraphBuilder<In, {}, Raw>
+export function graph<Raw = unknown, In = Raw>(name: string, options: GraphOptions<Raw, In> = {}): GraphBuilder<In, {}, Raw> {
+  return builder({ name, options }, null) as unknown as GraphBuilder<In, {}, Raw>
 }
 
 interface Head {
@@ -171,8 +172,8 @@ const optionKinds: Readonly<Record<string, Kind>> = {
   concurrency: atLeastOne,
   stragglers: oneOf('wait', 'cancel'),
   required: texts,
-  version: aText,
-  continues: texts,
+  version: aName,
+  continues: names,
 }
 
 const aJoin: Kind = {
@@ -211,12 +212,15 @@ function isPolicy(value: unknown): value is Policy {
 }
 
 function build({ name, options }: Head, links: readonly Link[], result: unknown): Graph {
-  const given = options as Given
+  const given = (aRecord.is(options) ? options : {}) as Given
   const steps = links.map(readStep)
   const problems = [
-    ...(aText.is(name)
+    ...(aName.is(name)
       ? []
-      : [{ code: 'BAD_OPTION', where: 'name', message: `a graph needs a name: graph('release'), not ${shown(name)}` }]),
+      : [{ code: 'BAD_OPTION', where: 'name', message: `a graph needs a name: graph('release'), ${aName.words}, not ${shown(name)}` }]),
+    ...(aRecord.is(options)
+      ? []
+      : [{ code: 'BAD_OPTION', where: 'options', message: `graph() takes an object of options after the name, not ${shown(options)}` }]),
     ...optionProblems(given, optionKinds, ''),
     ...limitsGiven(given['limits']),
     ...(result === undefined || aFunctionAtOnce.is(result)

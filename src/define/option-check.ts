@@ -1,5 +1,6 @@
 import type { Problem } from '../kernel/problem.js'
 import { likely } from '../kernel/validate.js'
+import { isStorable } from './storable.js'
 
 /** What an option must be: a test, and the words for it. */
 export interface Kind {
@@ -20,19 +21,29 @@ export const aFunctionAtOnce: Kind = { is: (value) => aFunction.is(value) && !is
 export const aRecord: Kind = { is: isRecord, words: 'an object' }
 export const aBoolean: Kind = { is: (value) => typeof value === 'boolean', words: 'true or false' }
 export const aText: Kind = { is: isText, words: 'a string that is not empty' }
+/** What stores find things by. */
+export const aName: Kind = {
+  is: (value) => isText(value) && isStorable(value as string),
+  words: 'a string that is not empty and has no control characters',
+}
 export const aString: Kind = { is: (value) => typeof value === 'string', words: 'a string' }
 export const aList: Kind = { is: Array.isArray, words: 'a list' }
 export const anything: Kind = { is: () => true, words: 'anything' }
 export const aNumber: Kind = { is: isNumber, words: 'a number' }
 export const texts: Kind = listOf(aText, 'strings')
+export const names: Kind = listOf(aName, 'strings with no control characters')
 export const atLeastOne: Kind = { is: (value) => isWhole(value, 1), words: 'a whole number of at least 1' }
 export const atLeastZero: Kind = { is: (value) => isWhole(value, 0), words: 'a whole number of at least 0' }
 export const someMs: Kind = { is: (value) => isNumber(value) && value > 0, words: 'a number of milliseconds above 0' }
 export const noMsOrMore: Kind = { is: (value) => isNumber(value) && value >= 0, words: 'a number of milliseconds of at least 0' }
 export const oneOrMore: Kind = { is: (value) => isNumber(value) && value >= 1, words: 'a number of at least 1' }
 export const tagRecord: Kind = {
-  is: (value) => isRecord(value) && Object.values(value).every((tag) => typeof tag === 'string'),
-  words: 'a record of texts: { tenant: "acme" }',
+  is: (value) =>
+    isRecord(value) &&
+    Object.entries(value)
+      .flat()
+      .every((text) => typeof text === 'string' && isStorable(text)),
+  words: 'a record of texts with no control characters: { tenant: "acme" }',
 }
 /** Not only one of this realm: what listens to it asks for nothing more. */
 export const aSignal: Kind = {

@@ -15,11 +15,12 @@ import {
   aFunction,
   aFunctionAtOnce,
   aList,
+  aName,
   aRecord,
   aSchema,
-  aText,
   either,
   type Kind,
+  names,
   oneOf,
   optionProblems,
   shown,
@@ -97,7 +98,7 @@ interface Given {
 }
 
 const kinds: Readonly<Record<string, Kind>> = {
-  name: aText,
+  name: aName,
   flows: either(aList, aRecord),
   agents: either(aRecord, aList),
   input: aSchema,
@@ -108,8 +109,8 @@ const kinds: Readonly<Record<string, Kind>> = {
   limits: aRecord,
   joins: either(oneOf('auto'), texts),
   result: either(oneOf('list'), aFunctionAtOnce),
-  version: aText,
-  continues: texts,
+  version: aName,
+  continues: names,
 }
 /** These report what they can't read themselves, with more to say about it. */
 const readElsewhere: readonly string[] = ['flows', 'agents', 'rules', 'limits']

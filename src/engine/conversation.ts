@@ -1,3 +1,4 @@
+import { isStorable } from '../define/storable.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { Said, State } from '../kernel/state.js'
 import type { Mark, Store } from './store.js'
@@ -32,11 +33,8 @@ export async function conversationOf(store: Store, session: string): Promise<rea
   return newest.reverse()
 }
 
-// Control characters and halves of characters are none that every store can keep.
-const unfit = /[\p{Cc}\p{Cs}]/u
-
 /** The name of a session is a short text. */
 export function checkSession(session: unknown): void {
-  if (typeof session === 'string' && session !== '' && session.length <= 256 && !unfit.test(session)) return
+  if (typeof session === 'string' && session !== '' && session.length <= 256 && isStorable(session)) return
   throw new TuttiError('INVALID_INPUT', 'a session is a text of 1 to 256 characters, with no control characters')
 }

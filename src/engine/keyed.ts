@@ -1,5 +1,6 @@
 import { checkOptions } from '../define/call-check.js'
 import { anything, type Kind } from '../define/option-check.js'
+import { isStorable } from '../define/storable.js'
 import { TuttiError } from '../define/tutti-error.js'
 import { sameJson } from '../kernel/json.js'
 import type { Engine } from './engine.js'
@@ -47,14 +48,8 @@ export function keyPut(key: string, of: Remembered): Put {
 
 /** Refuses what not every store could keep as it is. */
 export function checkName(what: string, name: string): void {
-  // A store may cut text at NUL, so control characters are refused here.
-  const bad = typeof name !== 'string' || name.length === 0 || name.length > 256 || hasControl(name)
-  if (bad) throw new TuttiError('INVALID_INPUT', `${what} is a text of 1 to 256 characters with no control characters`)
-}
-
-function hasControl(text: string): boolean {
-  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) < 32) return true
-  return false
+  if (typeof name !== 'string' || name.length === 0 || name.length > 256 || !isStorable(name))
+    throw new TuttiError('INVALID_INPUT', `${what} is a text of 1 to 256 characters with no control characters`)
 }
 
 /** Refuses a command with options that are none. What its key must be is said where the key is looked up. */

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { checkOptions } from '../define/call-check.js'
 import type { Definition, Internals } from '../define/definition.js'
-import { internalsOf, isDefinition } from '../define/definition.js'
+import { isDefinition } from '../define/definition.js'
+import { noDefinition } from '../define/no-definition.js'
 import type { Limits } from '../define/limits.js'
 import { limitsGiven } from '../define/limits.js'
 import { anything, aRecord, aSignal, type Kind, tagRecord } from '../define/option-check.js'
@@ -127,7 +128,7 @@ function resolved(engine: Engine, of: Definition | string): Internals {
 }
 
 function definitionOf(engine: Engine, of: Definition): Internals {
-  if (!isDefinition(of)) internalsOf(of)
+  if (!isDefinition(of)) throw noDefinition(of)
   return engine.register(of)
 }
 

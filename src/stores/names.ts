@@ -1,25 +1,25 @@
+import { isStorable } from '../define/storable.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { Append, Put } from '../engine/store.js'
 import { isAppend } from '../engine/store.js'
 
-// Control characters, among them NUL, at which some databases cut a text; and halves of characters, which none can store.
-const unfit = /[\p{Cc}\p{Cs}]/u
-
-/** Refuses an item with an id, a key or a tag that not every store could give back as it was. Whoever takes them from users checks before. */
+/** Refuses an item with an id, a key, a tag or a version that not every store could give back as it was. */
 export function checkNames(item: Append | Put): void {
   if (!isAppend(item)) checkPut(item)
-  else if (item.create !== undefined || item.marks !== undefined || item.puts !== undefined) checkAppend(item)
+  else if (item.create !== undefined || item.version !== undefined || item.marks !== undefined || item.puts !== undefined) checkAppend(item)
 }
 
-function checkAppend({ run, create, marks = [], puts = [] }: Append): void {
+function checkAppend({ run, create, version, marks = [], puts = [] }: Append): void {
   if (create !== undefined) {
     check('the id of a run', run)
     check('the name of a definition', create.definition)
+    check('the version of a definition', create.version)
     for (const [key, value] of Object.entries(create.tags)) {
       check('a tag', key)
       check('a tag', value)
     }
   }
+  if (version !== undefined) check('the version of a definition', version)
   for (const { kind, key } of marks) {
     check('the kind of a mark', kind)
     check('the key of a mark', key)
@@ -34,6 +34,6 @@ function checkPut({ kind, key, puts = [] }: Put): void {
 }
 
 function check(what: string, text: string): void {
-  if (unfit.test(text))
+  if (!isStorable(text))
     throw new TuttiError('INVALID_INPUT', `${what} may not contain control characters: ${JSON.stringify(text)}`, { hint: 'take them out' })
 }

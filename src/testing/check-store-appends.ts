@@ -295,7 +295,7 @@ export const appendChecks: readonly StoreCheck[] = [
     },
   },
   {
-    promise: 'an id, a key or a tag with a control character is refused, and nothing of its batch is written',
+    promise: 'an id, a key, a tag or a version with a control character is refused, and nothing of its batch is written',
     holds: async ({ store }) => {
       const by = await joined(store)
       const refused = (error: unknown): boolean => TuttiError.is(error, 'INVALID_INPUT') && error.hint !== undefined
@@ -307,6 +307,8 @@ export const appendChecks: readonly StoreCheck[] = [
         await rejects(store.commit([starting('r', by), starting('s', by, { puts: [put] })]), refused)
         await rejects(store.commit([starting('r', by), starting('s', by, { create })]), refused)
         await rejects(store.commit([starting('r', by), starting('s', by, { create: { ...create, tags: { x: name } } })]), refused)
+        await rejects(store.commit([starting('r', by), starting('s', by, { create: { ...create, version: name, tags: {} } })]), refused)
+        await rejects(store.commit([starting('r', by), starting('s', by, { version: name })]), refused)
         await rejects(store.commit([starting('r', by), starting('s', by, { marks: [{ kind: 'm', key: name, body: '1' }] })]), refused)
       }
       same(await store.load('r'), null)

@@ -213,6 +213,18 @@ describe('a graph is refused', () => {
     ).toEqual(['RESERVED_NAME steps.undo'])
     expect(start().step('undo', { run }).output().steps).toEqual(['undo'])
   })
+  test('with a name or a version that no store could keep, and with options that are none', () => {
+    const of = (name: unknown, options: unknown) =>
+      codesOf(() =>
+        graph(name as never, options as never)
+          .step('a', { run })
+          .output(),
+      )
+    expect(of('a\0', {})).toEqual(['BAD_OPTION name'])
+    expect(of('g', { version: '\n', continues: ['\ud800'] })).toEqual(['BAD_OPTION version', 'BAD_OPTION continues'])
+    for (const none of [null, 5, 'x', []]) expect(of('g', none)).toEqual(['BAD_OPTION options'])
+    expect(of('g', undefined)).toEqual([])
+  })
   test('with all problems at once', () => {
     const define = () =>
       start({ required: ['zz'], limits: { maxTurns: 0 }, colour: 1 })

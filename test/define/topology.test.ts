@@ -241,7 +241,10 @@ describe('a topology', () => {
   test.each([
     [{ name: undefined }, 'name'],
     [{ name: '' }, 'name'],
+    [{ name: 'a\nb' }, 'name'],
     [{ version: 2 }, 'version'],
+    [{ version: '1\0' }, 'version'],
+    [{ continues: ['\u0085'] }, 'continues'],
     [{ continues: '1' }, 'continues'],
     [{ result: 'first' }, 'result'],
     [{ joins: 'all' }, 'joins'],

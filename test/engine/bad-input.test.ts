@@ -117,6 +117,36 @@ test('an input that is no JSON is refused with the path to it, and nothing is re
   expect(({} as { admin?: boolean }).admin).toBeUndefined()
 })
 
+test('a key, a tag or a session that no store could keep is refused to whoever gave it, and to nobody who starts beside it', async () => {
+  const said: string[] = []
+  await using tutti = await opened({ onLog: ({ message }) => said.push(message) })
+  const definition = solo((turn) => turn.finish('done'))
+  for (const bad of ['a\0b', 'a\nb', 'a\u007f', '\u0085', 'a\ud800']) {
+    for (const options of [{ key: bad }, { tags: { tenant: bad } }, { tags: { [bad]: 'x' } }, { session: bad }]) {
+      const [before, refused, after] = await Promise.allSettled([
+        tutti.execute(definition),
+        tutti.execute(definition, options),
+        tutti.execute(definition),
+      ])
+      expect([before, after]).toEqual([expect.objectContaining({ value: 'done' }), expect.objectContaining({ value: 'done' })])
+      expect(refused).toMatchObject({ status: 'rejected', reason: { code: 'INVALID_INPUT' } })
+    }
+  }
+  const run = await tutti.start(solo((turn) => turn.ask('?')))
+  expect(await codeOf(run.pause({ key: 'a\u007f' }))).toBe('INVALID_INPUT')
+  expect(said).toEqual([])
+})
+
+test('what is no definition is refused as such, and not with an error of the language', async () => {
+  await using tutti = await opened()
+  for (const none of [undefined, null, 5, {}, () => 1]) {
+    expect(await codeOf(tutti.start(none as never, {} as never))).toBe('INVALID_INPUT')
+    expect(await codeOf(tutti.execute(none as never, {} as never))).toBe('INVALID_INPUT')
+  }
+  const { id } = await tutti.start(solo((turn) => turn.finish()))
+  expect(await codeOf(tutti.run(id, {} as never))).toBe('INVALID_INPUT')
+})
+
 test('what an agent sends, replies, finishes or asks with must be JSON: else its turn is rejected, and nothing is sent', async () => {
   await using tutti = await opened()
   for (const [what, value, word] of notJson) {
