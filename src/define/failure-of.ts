@@ -1,3 +1,4 @@
+import { deepFreeze } from '../kernel/deep-freeze.js'
 import type { Failure } from '../kernel/failure.js'
 import { toJson } from '../kernel/json.js'
 
@@ -20,12 +21,12 @@ export function tooLarge(what: string, size: number, max: number): CodedFailure 
 /** What was thrown, as data: its message, and its own code and fields where they are JSON. */
 export function failureOf(thrown: unknown, code: 'AGENT_FAILED' | 'STEP_FAILED' = 'AGENT_FAILED'): Failure {
   try {
-    if (thrown instanceof CodedFailure) return thrown.failure
+    if (thrown instanceof CodedFailure) return deepFreeze(thrown.failure)
     const data = fieldsOf(thrown)
-    return Object.freeze({ code, message: messageOf(thrown), retryable: true, at: {}, ...(data !== undefined && { data }) })
+    return deepFreeze({ code, message: messageOf(thrown), retryable: true, at: {}, ...(data !== undefined && { data }) })
   } catch {
     // A getter of it throws, or it is a proxy that does: it failed, whatever it has to say.
-    return Object.freeze({ code, message: 'something was thrown that cannot be looked at', retryable: true, at: {} })
+    return deepFreeze({ code, message: 'something was thrown that cannot be looked at', retryable: true, at: {} })
   }
 }
 

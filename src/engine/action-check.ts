@@ -1,5 +1,6 @@
 import type { TopologyInternals } from '../define/definition.js'
 import type { Schema } from '../define/schema.js'
+import { deepFreeze } from '../kernel/deep-freeze.js'
 import type { Action, BranchState, Fork } from '../kernel/action.js'
 import type { Failure } from '../kernel/failure.js'
 import type { Join } from '../kernel/join.js'
@@ -113,7 +114,7 @@ function failureGiven(error: unknown): Failure {
   const json = toJson(error)
   const known = 'value' in json ? (json.value as Partial<Failure> | null | undefined) : null
   if (typeof known?.code !== 'string' || typeof known.message !== 'string') return Object.freeze({ ...failureOf(error), retryable: false })
-  return Object.freeze({ ...known, code: known.code, message: known.message, retryable: false, at: {} })
+  return deepFreeze({ ...known, code: known.code, message: known.message, retryable: false, at: {} })
 }
 
 function described(value: unknown): string {

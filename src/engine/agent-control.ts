@@ -34,7 +34,7 @@ export function agentControl(engine: Engine): AgentControl {
     list: () =>
       counted(async () => {
         const records = await engine.options.store.records(agentKind)
-        return records.map(({ key, body }) => recordOf(key, decodeAgent(key, body)))
+        return Object.freeze(records.map(({ key, body }) => recordOf(key, decodeAgent(key, body))))
       }),
     get: (name: string) => counted(async () => recordOf(name, await read(name))),
     history: (name: string) => counted(async () => Object.freeze([...(await read(name)).history])),

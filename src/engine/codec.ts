@@ -3,7 +3,7 @@ import { TuttiError } from '../define/tutti-error.js'
 import type { Event } from '../kernel/event.js'
 import type { State } from '../kernel/state.js'
 import { loadState, saveState, snapshotVersion } from '../kernel/snapshot.js'
-import { deepFreeze } from './deep-freeze.js'
+import { deepFreeze } from '../kernel/deep-freeze.js'
 import type { EventRow, Snapshot } from './store.js'
 
 /** How many events share a row of the store. */

@@ -1,5 +1,6 @@
 import { checkOptions } from '../define/call-check.js'
 import { aNumber, aText, atLeastOne, either, type Kind, listOf, oneOf, tagRecord } from '../define/option-check.js'
+import { deepFreeze } from '../kernel/deep-freeze.js'
 import type { Ask } from '../inspect/ask.js'
 import type { RunStatus } from '../inspect/report-data.js'
 import type { Engine } from './engine.js'
@@ -48,16 +49,17 @@ export async function listRuns(engine: Engine, filter: RunFilter = {}): Promise<
   })
   const runs = rows.map((row) => summaryOf(row, engine.executes(row)))
   const last = rows.at(-1)
-  return { runs, ...(rows.length === limit && last !== undefined && { cursor: String(last.order) }) }
+  return deepFreeze({ runs, ...(rows.length === limit && last !== undefined && { cursor: String(last.order) }) })
 }
 
 /** The open asks of all runs, oldest first. */
 export async function listAsks(engine: Engine, filter: AskFilter = {}): Promise<readonly Ask[]> {
   checkOptions('asks()', filter, askKinds)
   const marks = await engine.options.store.marks({ kind: 'ask', ...(filter.runId !== undefined && { run: filter.runId }) })
-  return marks
+  const asks = marks
     .flatMap(({ body }) => (body === null ? [] : [JSON.parse(body) as Ask]))
     .filter((ask) => filter.agent === undefined || ask.agent === filter.agent)
     .filter((ask) => Object.entries(filter.tags ?? {}).every(([key, value]) => ask.tags[key] === value))
     .sort((a, b) => a.openedAt - b.openedAt)
+  return deepFreeze(asks)
 }

@@ -4,6 +4,7 @@ import { TuttiError } from '../define/tutti-error.js'
 import { reportOf } from '../inspect/report.js'
 import type { Report } from '../inspect/report-data.js'
 import type { Command as KernelCommand } from '../kernel/command.js'
+import { deepFreeze } from '../kernel/deep-freeze.js'
 import type { Event } from '../kernel/event.js'
 import { toJson } from '../kernel/json.js'
 import type { Outcome } from '../kernel/state.js'
@@ -44,7 +45,7 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
 
   const report = async (): Promise<Report> => {
     const entry = await engine.entry(id)
-    return reportOf(await journal(), { refusals: Object.fromEntries(entry?.refusals ?? []) })
+    return deepFreeze(reportOf(await journal(), { refusals: Object.fromEntries(entry?.refusals ?? []) }))
   }
 
   const result = async (): Promise<RunResult> => {
@@ -52,7 +53,7 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
     const events = await journal()
     const last = events.at(-1)
     const entry = await engine.entry(id)
-    return resultOf(id, last, reportOf(events, { refusals: Object.fromEntries(entry?.refusals ?? []) }))
+    return resultOf(id, last, deepFreeze(reportOf(events, { refusals: Object.fromEntries(entry?.refusals ?? []) })))
   }
 
   const run: Run = {
@@ -91,7 +92,7 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
     },
     asks: async () => {
       const { state } = await current()
-      return [...state.asks.values()].map((ask) => askView(state, ask)).sort((a, b) => a.openedAt - b.openedAt)
+      return deepFreeze([...state.asks.values()].map((ask) => askView(state, ask)).sort((a, b) => a.openedAt - b.openedAt))
     },
     answer: async (askId, value, o) => {
       if (typeof askId !== 'string') throw new TuttiError('INVALID_INPUT', 'the id of an ask is a text', { hint: 'run.asks() has them' })

@@ -1,4 +1,5 @@
 import type { RunStatus } from '../inspect/report-data.js'
+import { deepFreeze } from '../kernel/deep-freeze.js'
 import type { Event } from '../kernel/event.js'
 import type { OpenAsk, State } from '../kernel/state.js'
 import { attemptsOf, barrierOf, isOver } from '../kernel/state.js'
@@ -95,15 +96,14 @@ export function askView(state: State, ask: OpenAsk): Ask {
   if (ask.kind === 'join') {
     const barrier = barrierOf(state, ask.barrier)
     const deciding = barrier.fired?.deciding ?? null
-    return Object.freeze({
+    return deepFreeze({
       ...common,
       kind: 'join',
       join: joinData(false, reportedSlots(barrier, deciding), contributions(barrier, deciding).here),
     })
   }
-  if (ask.kind === 'approval')
-    return Object.freeze({ ...common, kind: 'approval', tool: ask.tool, input: ask.input, schema: verdictSchema })
-  return Object.freeze({
+  if (ask.kind === 'approval') return deepFreeze({ ...common, kind: 'approval', tool: ask.tool, input: ask.input, schema: verdictSchema })
+  return deepFreeze({
     ...common,
     kind: 'question',
     question: ask.question,
@@ -113,7 +113,7 @@ export function askView(state: State, ask: OpenAsk): Ask {
 }
 
 /** What a person may say of a call that waits for approval, for whoever shows a form. */
-const verdictSchema: object = Object.freeze({
+const verdictSchema: object = deepFreeze({
   anyOf: [
     { type: 'boolean' },
     { type: 'object', properties: { approved: { type: 'boolean' }, reason: { type: 'string' } }, required: ['approved'] },
@@ -124,17 +124,18 @@ const verdictSchema: object = Object.freeze({
 export function summaryOf(row: RunRow, hasDefinition: boolean): RunSummary {
   const over = row.endedAt !== null
   const waits = row.waits as RunSummary['waitsFor']
-  return {
+  return deepFreeze({
     id: row.id,
     definition: row.definition,
     version: row.version,
     status: row.status as RunStatus,
     paused: row.status === 'paused',
-    tags: row.tags,
+    // The store's own stay the store's.
+    tags: { ...row.tags },
     startedAt: row.startedAt,
     ...(row.endedAt !== null && { endedAt: row.endedAt }),
-    waitsFor: over ? [] : hasDefinition || row.worker !== null ? waits : [...waits, 'definition'],
-  }
+    waitsFor: over ? [] : hasDefinition || row.worker !== null ? [...waits] : [...waits, 'definition'],
+  })
 }
 
 /** An event as the public sees it. */
@@ -166,7 +167,7 @@ export function eventView(event: Event, of: { readonly runId: string; readonly t
       const { join } = event.message
       return Object.freeze({
         ...event,
-        message: Object.freeze({ kind: 'join', join: Object.freeze({ ...join, values: valuesOf(join.slots) }) }),
+        message: Object.freeze({ kind: 'join', join: Object.freeze({ ...join, values: Object.freeze(valuesOf(join.slots)) }) }),
       }) as unknown as JournalEvent
     }
     default:

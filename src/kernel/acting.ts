@@ -45,7 +45,7 @@ export function fail(draft: Draft, branch: Branch, error: Failure): void {
   const step = stepOf(draft, branch)
   if (step !== null) return failStep(draft, branch.id, step, error)
   const at = { branch: branch.id, agent: branch.agent, turn: branch.turn }
-  emit(draft, { type: 'branch.settled', branch: branch.id, status: 'failed', error: Object.freeze({ ...error, at }) })
+  emit(draft, { type: 'branch.settled', branch: branch.id, status: 'failed', error: { ...error, at } })
 }
 
 function isNotify(draft: Draft, branch: Branch, to: string): boolean {

@@ -1,3 +1,4 @@
+import { deepFreeze } from './deep-freeze.js'
 import type { Event, EventBody } from './event.js'
 import { fold } from './evolve.js'
 import type { Folding } from './folding.js'
@@ -46,8 +47,15 @@ export function emit(draft: Draft, body: EventBody & { readonly seq?: 0; readonl
   const event = body as EventBody as Event & { seq: number; at: number }
   event.seq = draft.state.seq + 1
   event.at = draft.at
+  freezeFailure(body)
   draft.events.push(event)
   fold(draft.state, event)
+}
+
+/** Agents, people and reports are shown the failure that the state has: nobody may change it. */
+function freezeFailure(body: EventBody): void {
+  if ('error' in body) deepFreeze(body.error)
+  else if (body.type === 'run.compensating') deepFreeze(body.cause)
 }
 
 /** Most steps touch nothing of a kind, or one thing, and that again at once. */

@@ -82,8 +82,7 @@ function graphOutcome(draft: Draft, { steps, required, result }: GraphShape, roo
   const slotOf = draft.state.run?.slots ?? {}
   const slots = steps.map(({ id }) => root.slots.get(slotOf[id] ?? -1))
   const [first, ...others] = slots.flatMap((slot) => (slot?.status === 'failed' ? [slot.error] : []))
-  if (first !== undefined)
-    return { status: 'failed', error: others.length === 0 ? first : Object.freeze({ ...first, others: Object.freeze(others) }) }
+  if (first !== undefined) return { status: 'failed', error: others.length === 0 ? first : { ...first, others } }
   const missing = steps.find(({ id }, index) => required.includes(id) && slots[index]?.status === 'skipped')
   if (missing !== undefined) return failed('REQUIRED_SKIPPED', `the step '${missing.id}' is required and was skipped`, { step: missing.id })
   const outputs = stepOutputs(

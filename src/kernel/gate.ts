@@ -87,7 +87,7 @@ export function itemOf(draft: Draft, branch: Branch): { item?: number } {
 }
 
 function placed(branch: Branch, step: StepShape, failure: Failure): Failure {
-  return Object.freeze({ ...failure, at: { branch: branch.id, step: step.id, ...(branch.turn > 0 && { turn: branch.turn }) } })
+  return { ...failure, at: { branch: branch.id, step: step.id, ...(branch.turn > 0 && { turn: branch.turn }) } }
 }
 
 /** A step whose child run is only partly undone fails, whatever its `onError` says: that must not be passed over. */
