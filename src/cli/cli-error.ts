@@ -4,11 +4,14 @@ import { exitCode, type ExitCode } from './exit-code.js'
 export class CliError extends Error {
   readonly exit: ExitCode
   readonly hint: string | undefined
+  /** Lines that follow. */
+  readonly more: readonly string[]
 
-  constructor(exit: ExitCode, message: string, hint?: string) {
+  constructor(exit: ExitCode, message: string, hint?: string, more: readonly string[] = []) {
     super(message)
     this.exit = exit
     this.hint = hint
+    this.more = more
   }
 }
 

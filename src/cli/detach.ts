@@ -5,7 +5,9 @@ import { exitCode, type ExitCode } from './exit-code.js'
 import type { Work } from './work.js'
 
 /** What the process that goes on says to the one that started it, before they part. */
-export type Parting = { readonly started: string } | { readonly refused: string; readonly exit: ExitCode }
+export type Parting =
+  | { readonly started: string }
+  | { readonly refused: string; readonly more?: readonly string[]; readonly exit: ExitCode }
 
 /** Lets a process of its own do the work; gives the id of the run once what was asked is durable. */
 export async function detach(work: Work): Promise<string> {
@@ -23,5 +25,5 @@ export async function detach(work: Work): Promise<string> {
   if (child.connected) child.disconnect()
   child.unref()
   if ('started' in parting) return parting.started
-  throw new CliError(parting.exit, parting.refused)
+  throw new CliError(parting.exit, parting.refused, undefined, parting.more)
 }

@@ -16,14 +16,12 @@ async function perform(work: Work): Promise<void> {
     await session[Symbol.asyncDispose]()
   } catch (error) {
     const { lines, exit } = errorLines(error)
-    const text = lines
-      .map((line) =>
-        pieces(line)
-          .map(({ text }) => text)
-          .join(''),
-      )
-      .join('\n')
-    await say({ refused: text.replace(/^tutti: /, ''), exit })
+    const [first = '', ...rest] = lines.map((line) =>
+      pieces(line)
+        .map(({ text }) => text)
+        .join(''),
+    )
+    await say({ refused: first.replace(/^tutti: /, ''), more: rest, exit })
   }
   process.exit()
 }

@@ -3,16 +3,17 @@ import { CliError } from './cli-error.js'
 import { exitCode, type ExitCode } from './exit-code.js'
 import { escaped, type Shown, shown } from './shown.js'
 
-/** What went wrong, for a person: one line, and one more for each problem of a definition. */
+/** What went wrong, for a person: one line, and one more for each problem. */
 export function errorLines(error: unknown): { readonly lines: readonly Shown[]; readonly exit: ExitCode } {
-  if (error instanceof CliError) return { lines: [line(error.message, undefined, error.hint)], exit: error.exit }
+  if (error instanceof CliError)
+    return { lines: [line(error.message, undefined, error.hint), ...error.more.map((text) => escaped(text))], exit: error.exit }
   if (TuttiError.is(error)) {
     const { code, problems } = error
     const hint = hints[code] ?? error.hint
     const exit = exitOf(code)
     if (problems === undefined || problems.length === 0) return { lines: [line(error.message, code, hint)], exit }
     const first = line(
-      `${problems.length === 1 ? 'there is a problem' : `there are ${problems.length} problems`} with the definition`,
+      `${problems.length === 1 ? 'there is a problem' : `there are ${problems.length} problems`} with ${subjects[code] ?? 'what was given'}`,
       code,
       hint,
     )
@@ -20,6 +21,9 @@ export function errorLines(error: unknown): { readonly lines: readonly Shown[]; 
   }
   return { lines: [line(error instanceof Error ? error.message : String(error), undefined, undefined)], exit: exitCode.failed }
 }
+
+/** What problems are problems of. */
+const subjects: Readonly<Record<string, string>> = { INVALID_TOPOLOGY: 'the definition', INVALID_GRAPH: 'the definition' }
 
 /** What to do about it where one types, instead of calling functions. */
 const hints: Readonly<Record<string, string>> = {

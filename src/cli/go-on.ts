@@ -1,3 +1,5 @@
+import { storePlace } from '../stores/open-store.js'
+import { wrongUse } from './cli-error.js'
 import { exitCode, type ExitCode } from './exit-code.js'
 import { detach } from './detach.js'
 import { exitOf } from './session.js'
@@ -30,6 +32,8 @@ export async function goOn(terminal: Terminal, work: Work, options: GoOnOptions)
 }
 
 async function detached(terminal: Terminal, work: Work, options: GoOnOptions): Promise<ExitCode> {
+  if (storePlace(options.store).kind === 'memory')
+    throw wrongUse("what the store 'memory:' holds ends with its process: nobody could find a run that is detached there")
   const id = await detach(work)
   if (options.json === true) terminal.json({ id })
   else terminal.data(shown`${id}`)

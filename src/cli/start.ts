@@ -10,12 +10,21 @@ import { Terminal } from './terminal.js'
 export async function start(args: readonly string[], version: () => string): Promise<void> {
   // Kept, because what is loaded later finds another standard output.
   const { stdout, stderr } = process
-  // Whoever reads may go before all is said: that is no failure of ours.
-  for (const stream of [stdout, stderr]) stream.on('error', () => process.exit(exitCode.done))
   const terminal = new Terminal(stdout, stderr, process.env)
+  const end = (code: ExitCode): void => void stderr.write('', () => process.exit(code))
+  stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // Whoever reads may go before all is said: that is no failure of ours, and nobody wants the rest.
+    if (error.code === 'EPIPE') process.exit(exitCode.done)
+    terminal.note(errorLines(new CliError(exitCode.failed, `standard output could not be written: ${error.message}`)).lines[0])
+    end(exitCode.failed)
+  })
+  // A run goes on to its end, whether somebody looks on or not.
+  stderr.on('error', () => {})
   const code = await perform(terminal, args, version)
-  // A file that was loaded may have left something open: what was written is flushed, and that is all.
-  stdout.write('', () => stderr.write('', () => process.exit(code)))
+  // A file that was loaded may have left something open: what was written is flushed, and that is all. What could not be is told above.
+  stdout.write('', (error) => {
+    if (error === null || error === undefined) end(code)
+  })
 }
 
 /** Does what the arguments say; how the process is to end. */

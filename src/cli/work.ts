@@ -94,7 +94,8 @@ export async function loadedFor(row: RunRow, file: string | undefined): Promise<
 /** A run that nobody executes, because its process died, is gone on with; one that is not paused is somebody else's. */
 async function mayResume(store: Store, row: RunRow): Promise<void> {
   if (row.status === 'paused') return
-  if (row.endedAt !== null) throw new TuttiError('RUN_ENDED', `the run ${row.id} has ended: it ${row.status}`)
+  if (row.endedAt !== null)
+    throw new TuttiError('RUN_ENDED', `the run ${row.id} has ended: it ${row.status === 'cancelled' ? 'was cancelled' : row.status}`)
   if (await isStranded(store, row)) return
   const hint = row.waits.includes('person')
     ? 'it waits for a person: tutti asks lists the questions'

@@ -1,9 +1,10 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
 import { commands } from '../../src/cli/commands.js'
 import { perform } from '../../src/cli/start.js'
 import { Terminal } from '../../src/cli/terminal.js'
-import { files, Place, patience, type Said } from './place.js'
+import { files, main, Place, patience, type Said } from './place.js'
 
 vi.setConfig(patience)
 
@@ -130,6 +131,47 @@ export default topology({ name: 'failing', flows: ['Start -> A -> B -> End'], ag
       code: 1,
       err: expect.stringContaining('RUN_EXISTS'),
     })
+  })
+})
+
+test('what is wrong with options is not said of the definition, and a run that was cancelled was cancelled', async () => {
+  using place = new Place()
+  place.write('asking.mjs', files.asking)
+  const { code, err } = await place.tutti('run', 'asking.mjs', '--id', 'a b')
+  expect([code, err]).toEqual([2, expect.stringMatching(/^tutti: INVALID_INPUT: there is a problem with what was given\n {2}id: /)])
+  await place.tutti('run', 'asking.mjs', '--id', 'c')
+  await place.tutti('cancel', 'c')
+  expect(await place.tutti('resume', 'c')).toMatchObject({ code: 1, err: expect.stringContaining('has ended: it was cancelled;') })
+})
+
+describe('whoever reads', () => {
+  test('may go: a run that nobody looks on goes on to its end', async () => {
+    using place = new Place()
+    place.write('waiting.mjs', files.waiting)
+    const { process: child, end, err } = place.begin('run', 'waiting.mjs', '--id', 'w')
+    await expect.poll(err, { timeout: 20_000 }).toContain('run.started')
+    child.stderr.destroy()
+    // The next lines of progress meet a pipe that is closed.
+    await expect.poll(() => place.read('effects.log'), { timeout: 20_000 }).toContain('begin')
+    place.write('go', '')
+    expect(await end).toMatchObject({ code: 0, out: 'gone on\n' })
+    expect(await place.json('show', 'w')).toMatchObject({ status: 'succeeded' })
+  })
+
+  test.skipIf(!existsSync('/dev/full'))('is told when there is no room for the data', async () => {
+    using place = new Place()
+    place.write('asking.mjs', files.asking)
+    await place.tutti('run', 'asking.mjs', '--id', 'a')
+    const full = openSync('/dev/full', 'w')
+    for (const args of [['report', 'a'], ['ls', '--json'], ['export', 'a', '--svg'], ['--help']]) {
+      const { status, stderr } = spawnSync(process.execPath, [main, ...args], { cwd: place.folder, stdio: ['ignore', full, 'pipe'] })
+      expect([args, status, String(stderr)]).toEqual([
+        args,
+        1,
+        expect.stringMatching(/^tutti: standard output could not be written: ENOSPC.*\n$/),
+      ])
+    }
+    closeSync(full)
   })
 })
 

@@ -96,6 +96,14 @@ describe('--detach', () => {
     using place = new Place()
     const { code, out, err } = await place.tutti('run', 'nowhere.mjs', '--detach')
     expect({ code, out, err }).toEqual({ code: 3, out: '', err: 'tutti: there is no file nowhere.mjs\n' })
+    place.write('broken.mjs', `import { topology } from 'tutti'\nexport default topology({ name: 'x', flows: ['Start -> A'], agents: {} })`)
+    expect(await place.tutti('run', 'broken.mjs', '--detach')).toEqual(await place.tutti('run', 'broken.mjs'))
+  })
+
+  test('is refused where nobody could find the run', async () => {
+    using place = new Place()
+    place.write('asking.mjs', files.asking)
+    expect(await place.tutti('run', 'asking.mjs', '--detach', '--store', 'memory:')).toMatchObject({ code: 2, out: '' })
   })
 })
 
