@@ -1,10 +1,10 @@
 import { deepStrictEqual as same, ok } from 'node:assert/strict'
 import type { Store } from '../engine/store.js'
-import type { StoreCheck } from './store-check.js'
+import type { StoreCheck, TwoHandles } from './store-check.js'
 import { adding, commit, executable, joined, starting, within } from './store-check.js'
 
 /** What holds between two handles on the same data, as between two processes. */
-export const handleChecks: readonly StoreCheck[] = [
+export const handleChecks: readonly StoreCheck<TwoHandles>[] = [
   {
     promise: 'what one handle has committed the other sees at once',
     holds: async ({ store, again }) => {
@@ -140,6 +140,24 @@ export const handleChecks: readonly StoreCheck[] = [
       same(store.moved(dead), true)
       same((await store.mine(dead)).owned, new Map())
       same(await store.commit([adding('r', dead, 1, { owner: { worker: dead, epoch: 1 } })]), [{ ok: false, why: 'epoch' }])
+    },
+  },
+  {
+    promise: 'marks come to the other in the order in which they were set',
+    holds: async ({ store, again }) => {
+      const other = await again()
+      const by = await joined(store)
+      const mark = (key: string, body: string | null) => ({ marks: [{ kind: 'said', key, body }] })
+      await commit(store, starting('b', by), starting('a', by))
+      await commit(store, adding('b', by, 1, mark('z', '1')))
+      await commit(other, adding('a', await joined(other), 1, mark('k', '2')))
+      await commit(store, adding('b', by, 2, mark('a', '3')), adding('a', by, 2, mark('k', null)))
+      await commit(store, adding('a', by, 3, mark('k', '4')))
+      for (const handle of [store, other])
+        same(
+          (await handle.marks({ kind: 'said' })).map(({ body }) => body),
+          ['1', '3', '4'],
+        )
     },
   },
   {

@@ -5,11 +5,11 @@ import { keepingChecks } from './check-store-keeping.js'
 import { ownerChecks } from './check-store-owners.js'
 import { readingChecks } from './check-store-reading.js'
 import { recordChecks } from './check-store-records.js'
+import type { StoreCheck, TwoHandles } from './store-check.js'
+import { runnerAround, type TestRunner } from './test-runner.js'
 
-/** Where the tests go: `describe` and `test` of vitest, of `node:test`, or of anything that has both. */
-export interface CheckStoreOptions {
-  readonly describe?: (name: string, body: () => void) => unknown
-  readonly test?: (name: string, body: () => Promise<void>) => unknown
+/** Where the tests go, if it is not the runner that calls: `describe` and `test` of anything that has both. */
+export interface CheckStoreOptions extends TestRunner {
   /** Opens another handle on the data of the store that `make` made last. Without it, what needs two handles is not checked. */
   readonly again?: () => Promise<Store>
 }
@@ -17,23 +17,29 @@ export interface CheckStoreOptions {
 /**
  * Registers a test for everything that a store promises. `make` gives a store with nothing in it.
  *
- * The test runner is handed in, or found among the globals, and never imported: so registering stays synchronous, as runners want it,
- * and what else is in this module can be used where no runner is installed. The checks throw, and need no runner's `expect`.
+ * They go to the test runner that calls: vitest, `node:test`, or whatever has `describe` and `test` among the globals; any other is handed
+ * in. The checks throw, and need no runner's `expect`.
  *
  * ```ts
- * import { describe, test } from 'vitest'
- * checkStore('mine', () => openMine(':memory:'), { describe, test })
+ * checkStore('mine', () => openMine(':memory:'))
  * ```
  */
 export function checkStore(name: string, make: () => Promise<Store>, options: CheckStoreOptions = {}): void {
-  const { describe, test } = { ...globals(), ...options }
+  const { describe, test } = { ...runnerAround(), ...options }
   if (describe === undefined || test === undefined) {
     throw new Error("checkStore found no test runner: hand it in, as in checkStore(name, make, { describe, test }) with those of 'vitest'")
   }
   const { again } = options
-  const single = [...appendChecks, ...readingChecks, ...recordChecks, ...ownerChecks, ...keepingChecks]
+  const checks: readonly StoreCheck<TwoHandles>[] = [
+    ...appendChecks,
+    ...readingChecks,
+    ...recordChecks,
+    ...ownerChecks,
+    ...keepingChecks,
+    ...(again === undefined ? [] : handleChecks),
+  ]
   describe(`the store ${name}`, () => {
-    for (const { promise, holds } of again === undefined ? single : [...single, ...handleChecks]) {
+    for (const { promise, holds } of checks) {
       test(promise, async () => {
         const opened: Store[] = []
         const open = async (opening: () => Promise<Store>): Promise<Store> => {
@@ -49,9 +55,4 @@ export function checkStore(name: string, make: () => Promise<Store>, options: Ch
       })
     }
   })
-}
-
-function globals(): CheckStoreOptions {
-  const { describe, test } = globalThis as CheckStoreOptions
-  return { ...(describe !== undefined && { describe }), ...(test !== undefined && { test }) }
 }

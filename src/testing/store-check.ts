@@ -1,14 +1,17 @@
 import type { Append, Executable, Store, Verdict } from '../engine/store.js'
 
 /** One thing that every store promises, and how to find out whether it holds. */
-export interface StoreCheck {
+export interface StoreCheck<S = OneStore> {
   readonly promise: string
-  readonly holds: (stores: Stores) => Promise<void>
+  readonly holds: (stores: S) => Promise<void>
 }
 
-/** `again`: another handle on the same data. */
-export interface Stores {
+export interface OneStore {
   readonly store: Store
+}
+
+/** `again`: another handle on the same data, which not everybody can open. */
+export interface TwoHandles extends OneStore {
   readonly again: () => Promise<Store>
 }
 
