@@ -1,3 +1,4 @@
+import { type Definition, internalsOf } from '../define/definition.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { RunRow, Store } from '../engine/store.js'
 import type { Run } from '../engine/tutti.js'
@@ -106,10 +107,15 @@ async function mayResume(store: Store, row: RunRow): Promise<void> {
 }
 
 async function checkVersion(run: Run, row: RunRow, { definition, origin }: Loaded): Promise<void> {
-  if (!(await run.summary()).waitsFor.includes('definition')) return
+  if (!(await run.summary()).waitsFor.includes('definition') || takes(definition, row)) return
   throw new TuttiError(
     'DEFINITION_NOT_FOUND',
     `the run ${row.id} is of ${row.definition}, version ${row.version}; ${origin.file} has ${definition.name}, version ${definition.version}`,
     { hint: 'take the file back to that version, or let the new one say that it continues it' },
   )
+}
+
+/** Whether it says that it goes on with a run like this; that it can't all the same is found out on the way. */
+function takes(definition: Definition, { definition: name, version }: RunRow): boolean {
+  return definition.name === name && [definition.version, ...internalsOf(definition).continues].includes(version)
 }
