@@ -722,9 +722,11 @@ export class Engine {
     return this.#closed
   }
 
-  /** Lets go cleanly: bodies are aborted and awaited for their grace, runs are given back as due now. */
+  /** Lets go cleanly: bodies are aborted and awaited for their grace, runs are given back as due now. A store that is out of reach has that grace too. */
   async close(): Promise<void> {
     if (this.#closed) return
+    const { clock, graceMs } = this.options
+    this.#alarms.at(clock.now() + graceMs, () => this.#loop.giveUp())
     await this.#opening.catch(() => {})
     await this.#worker.stop()
     await this.#loop.idle()

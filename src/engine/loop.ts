@@ -81,6 +81,8 @@ export class Loop {
   #flushing = false
   /** The store is out of reach, and is tried again after a while. */
   #isWaiting = false
+  /** It is not waited for any longer. */
+  #isGivenUp = false
   readonly #idle: (() => void)[] = []
   #failures = 0
   #closed = false
@@ -130,6 +132,11 @@ export class Loop {
   /** Resolves when nothing is on its way that anybody has said: what only has to be read again may wait for the store for ever. */
   async idle(): Promise<void> {
     while (this.#flushing && !(this.#isWaiting && this.#backlog.isEmpty)) await new Promise<void>((resolve) => this.#idle.push(resolve))
+  }
+
+  /** From now on nothing is kept for a store that is out of reach: what is not recorded is as if the process had died before. */
+  giveUp(): void {
+    this.#isGivenUp = true
   }
 
   close(): void {
@@ -205,16 +212,17 @@ export class Loop {
   /** The store is out of reach: who asked is told, what executions have to say is kept, and the loop tries again after a while. */
   #hold(entries: readonly RunEntry[], error: unknown): void {
     const waitMs = waitFor(this.#failures++)
+    const next = this.#isGivenUp ? 'and is not waited for any longer' : `trying again in ${waitMs} ms`
     this.#port.onLog({
       level: 'error',
-      message: `the store is out of reach, trying again in ${waitMs} ms: ${error instanceof Error ? error.message : String(error)}`,
+      message: `the store is out of reach, ${next}: ${error instanceof Error ? error.message : String(error)}`,
     })
     for (const entry of entries) {
       entry.queue = this.#kept(entry.queue, error)
       if (entry.unsure !== null) entry.unsure = { ...entry.unsure, taken: this.#kept(entry.unsure.taken, error) }
     }
     this.#backlog.relieve()
-    if (this.#closed) return this.#rest()
+    if (this.#closed || this.#isGivenUp) return this.#rest()
     this.#isWaiting = true
     if (this.#idle.length > 0) for (const go of this.#idle.splice(0)) go()
     this.#port.later(() => {
@@ -226,7 +234,7 @@ export class Loop {
   /** Those that are not kept are told why. */
   #kept(submissions: readonly Submission[], error: unknown): Submission[] {
     return submissions.filter((submission) => {
-      if (submission.owned) return true
+      if (submission.owned && !this.#isGivenUp) return true
       this.#backlog.remove(submission.bytes)
       submission.fail(error)
       return false

@@ -1,4 +1,7 @@
+import { TuttiError } from 'tutti'
 import { expect, test } from 'vitest'
+import type { Store } from '../../src/engine/store.js'
+import { memoryStore } from '../../src/stores/memory.js'
 import { codeOf, deferred, forksEach, hub, opened, rest, solo, timed, untilAborted } from './opened.js'
 
 test('closing aborts what is in flight, awaits it, and says nothing of it to the journal', async () => {
@@ -98,6 +101,84 @@ test('whoever closes an engine that is being closed waits until it is', async ()
   await at.clock.advance(2_000)
   await Promise.all([closing, again])
   expect(closed).toHaveLength(2)
+})
+
+/** A store that is out of reach while it is said to be. */
+function away(): { store: Store; leave: () => void; comeBack: () => void } {
+  const inner = memoryStore()
+  let isAway = false
+  const unless =
+    <Given extends readonly unknown[], Result>(call: (...given: Given) => Promise<Result>) =>
+    (...given: Given): Promise<Result> =>
+      isAway ? Promise.reject(new TuttiError('STORE_UNAVAILABLE', 'it is away')) : call(...given)
+  const { commit, load, leave, claim, beat, mine } = inner
+  const calls = {
+    commit: unless(commit),
+    load: unless(load),
+    leave: unless(leave),
+    claim: unless(claim),
+    beat: unless(beat),
+    mine: unless(mine),
+  }
+  return {
+    store: { ...inner, ...calls },
+    leave: () => {
+      isAway = true
+    },
+    comeBack: () => {
+      isAway = false
+    },
+  }
+}
+
+const inFlight = {
+  'a question': solo((turn) => turn.ask('?')),
+  'a sleep': solo(async (turn) => {
+    await turn.sleep(1_000)
+    return turn.finish()
+  }),
+  'a step that ends meanwhile': solo(async (turn) => turn.finish(await turn.step('step', () => new Promise((end) => setTimeout(end, 20))))),
+  'a body that ignores its signal': solo(() => new Promise(() => {})),
+}
+
+test.each(Object.entries(inFlight))('a store that is out of reach is waited for no longer than a body: with %s', async (_, definition) => {
+  const { store, leave } = away()
+  const tutti = await opened({ store, graceMs: 100 })
+  const run = await tutti.start(definition)
+  await rest()
+  const waiting = codeOf(run.result())
+  leave()
+  await new Promise((end) => setTimeout(end, 50))
+  const asked = codeOf(run.pause())
+  await tutti.close()
+  expect(await asked).toBe('STORE_UNAVAILABLE')
+  expect(['CLOSED', 'STORE_UNAVAILABLE']).toContain(await waiting)
+})
+
+test('what a step has come to is recorded by an engine that is closed if the store comes back in time', async () => {
+  const { store, leave, comeBack } = away()
+  const tutti = await opened({ store, graceMs: 5_000 })
+  const ended = deferred()
+  let steps = 0
+  const definition = solo(async (turn) => {
+    const value = await turn.step('step', async () => {
+      await ended.promise
+      return ++steps
+    })
+    return turn.finish(value)
+  })
+  const run = await tutti.start(definition)
+  await rest()
+  leave()
+  ended.resolve()
+  await rest()
+  const closing = tutti.close()
+  await new Promise((end) => setTimeout(end, 50))
+  comeBack()
+  await closing
+  await using next = await opened({ store, definitions: [definition] })
+  expect(await (await next.run(run.id)).output()).toBe(1)
+  expect(steps).toBe(1)
 })
 
 test('an engine in a scope is closed at its end', async () => {
