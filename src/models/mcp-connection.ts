@@ -3,6 +3,7 @@ import { type Tool, tool } from '../define/tool.js'
 import type { OpenToolbox } from '../define/toolbox.js'
 import { TuttiError } from '../define/tutti-error.js'
 import { type McpResult, mcpResult } from './mcp-result.js'
+import { type Secret, secretsIn, secretsOf, withoutSecrets } from './secrets.js'
 
 /** Where an MCP server is: a program that is started and spoken to over stdio, or an address that speaks streamable HTTP. */
 export type McpServer =
@@ -24,11 +25,12 @@ const defaultTimeoutMs = 60_000
 const toolsMax = 200
 const descriptionMax = 2_000
 
+type Tools = Readonly<Record<string, Tool<any, unknown>>>
+
 interface Connected {
   readonly client: Client
-  /** Gives the connection up, so that the next who needs one makes another. */
-  readonly end: () => void
-  readonly tools: Readonly<Record<string, Tool<any, unknown>>>
+  readonly list: () => Promise<Tools>
+  readonly call: (...call: Parameters<Client['callTool']>) => Promise<McpResult>
 }
 
 /**
@@ -36,12 +38,14 @@ interface Connected {
  *
  * 1. There is at most one at a time: whoever comes while it is being made waits for the same.
  * 2. One that has ended, or was never made, is made anew by the next who needs it. A call that it ended under fails.
- * 3. After `close` none is made.
+ * 3. A call that fails ends no other: the connection is given up at once, and closed when the last call on it is over.
+ * 4. After `close` none is made.
  */
 export class McpConnection implements OpenToolbox {
   readonly #server: McpServer
   readonly #options: McpOptions
   readonly #description: string
+  readonly #secrets: readonly Secret[]
   #connected: Promise<Connected> | null = null
   #closed = false
 
@@ -49,10 +53,11 @@ export class McpConnection implements OpenToolbox {
     this.#server = server
     this.#options = options
     this.#description = description
+    this.#secrets = secretsFor(server)
   }
 
-  async list(): Promise<Readonly<Record<string, Tool<any, unknown>>>> {
-    return (await this.#connect()).tools
+  async list(): Promise<Tools> {
+    return (await this.#connect()).list()
   }
 
   async close(): Promise<void> {
@@ -77,10 +82,18 @@ export class McpConnection implements OpenToolbox {
     const { Client, StdioClientTransport, StreamableHTTPClientTransport, fromJsonSchema, validator } = await loaded()
     const server = this.#server
     const http = 'url' in server
-    // The validator that makes no code of what a server sends.
+    let listed: Promise<Tools> | null = null
+    const changed = () => {
+      listed = null
+    }
     const client = new Client(
       { name: 'tutti', version: '0.1.0' },
-      { jsonSchemaValidator: validator, ...(http && { versionNegotiation: { mode: 'auto' } }) },
+      {
+        // The validator that makes no code of what a server sends.
+        jsonSchemaValidator: validator,
+        listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: changed } },
+        ...(http && { versionNegotiation: { mode: 'auto' } }),
+      },
     )
     const transport = http
       ? new StreamableHTTPClientTransport(new URL(server.url), { requestInit: { headers: { ...server.headers } } })
@@ -93,25 +106,48 @@ export class McpConnection implements OpenToolbox {
         })
     const timeout = this.#options.timeoutMs ?? defaultTimeoutMs
     client.onclose = forget
-    try {
-      await client.connect(transport, { timeout })
+    const list = async (): Promise<Tools> => {
       const { tools } = await client.listTools(undefined, { timeout })
       const schemaOf = (each: McpTool) => fromJsonSchema<Record<string, unknown>>(each.inputSchema as never, validator)
-      const made = this.#chosen(tools).map((each) => [each.name, this.#toolOf(each, schemaOf(each))] as const)
-      const end = () => {
-        forget()
-        client.close().catch(() => {})
-      }
-      return { client, end, tools: Object.fromEntries(made) }
+      return Object.fromEntries(this.#chosen(tools).map((each) => [each.name, this.#toolOf(each, schemaOf(each))]))
+    }
+    const connected: Connected = {
+      client,
+      list: () => {
+        const asked = (listed ??= list().catch((error: unknown) => {
+          if (listed === asked) changed()
+          throw this.#unusable(error)
+        }))
+        return asked
+      },
+      call: shared(client, forget),
+    }
+    try {
+      await client.connect(transport, { timeout }).catch((error: unknown) => {
+        throw this.#unusable(error)
+      })
+      await connected.list()
     } catch (error) {
       await client.close().catch(() => {})
-      throw new Error(`${this.#description} can't be used: ${messageOf(error)}`)
+      throw error
     }
+    return connected
+  }
+
+  #unusable(error: unknown): Error {
+    return new Error(`${this.#description} can't be used: ${this.#wordsOf(error)}`)
+  }
+
+  /** Only the words: errors of transports carry requests, headers among them, and servers repeat what they were sent. */
+  #wordsOf(error: unknown): string {
+    return withoutSecrets(error instanceof Error ? error.message : 'it failed', this.#secrets).slice(0, 2_000)
   }
 
   #chosen(tools: readonly McpTool[]): readonly McpTool[] {
-    const { only } = this.#options
-    const missing = (only ?? []).filter((name) => !tools.some((each) => each.name === name))
+    const { only, needsApproval } = this.#options
+    // One that is to be approved and is called otherwise would be called unasked.
+    const named = [...(only ?? []), ...(typeof needsApproval === 'object' ? needsApproval : [])]
+    const missing = named.filter((name) => !tools.some((each) => each.name === name))
     if (missing.length > 0)
       throw new Error(
         `it has no tool ${missing.join(', ')}; it has ${tools
@@ -136,15 +172,11 @@ export class McpConnection implements OpenToolbox {
       // Only what says that it may be repeated is repeated after a crash.
       idempotent: annotations?.readOnlyHint === true || annotations?.idempotentHint === true,
       run: async (given, { signal }) => {
-        const { client, end } = await this.#connect()
+        const { call } = await this.#connect()
         try {
-          return mcpResult(
-            (await client.callTool({ name, arguments: given }, { signal, timeout: timeoutMs ?? defaultTimeoutMs })) as McpResult,
-          )
+          return mcpResult(await call({ name, arguments: given }, { signal, timeout: timeoutMs ?? defaultTimeoutMs }))
         } catch (error) {
-          // A server that was started anew knows nothing of this connection.
-          if (isLost(error)) end()
-          throw new Error(messageOf(error))
+          throw new Error(this.#wordsOf(error))
         }
       },
     })
@@ -153,8 +185,34 @@ export class McpConnection implements OpenToolbox {
 
 const isLost = (error: unknown): boolean => error instanceof TypeError || (error instanceof Error && error.name === 'SdkHttpError')
 
-/** Only the words: errors of transports carry requests, headers among them. */
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : 'it failed').slice(0, 2_000)
+/** Calls on one connection. After one that says that it is lost nobody takes it any more: a server that was started anew knows nothing of it. */
+function shared(client: Client, forget: () => void): Connected['call'] {
+  let open = 0
+  let lost = false
+  return async (...call) => {
+    open++
+    try {
+      return (await client.callTool(...call)) as McpResult
+    } catch (error) {
+      if (isLost(error)) {
+        lost = true
+        forget()
+      }
+      throw error
+    } finally {
+      if (--open === 0 && lost) client.close().catch(() => {})
+    }
+  }
+}
+
+/** What a server is given that must be shown nowhere. A header may have a word before its key. */
+function secretsFor(server: McpServer): readonly Secret[] {
+  if ('command' in server) return secretsOf(server.env ?? {})
+  const headers = Object.entries(server.headers ?? {}).flatMap(([name, value]) =>
+    [value, ...value.split(/\s+/)].map((part) => [name, part] as const),
+  )
+  return secretsIn([...headers, ...new URL(server.url).searchParams])
+}
 
 async function loaded() {
   try {
