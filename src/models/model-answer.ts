@@ -68,12 +68,18 @@ export class CutShort extends Error {
   override readonly name: string = 'CutShort'
 }
 
+/** More than any store takes: who goes on for longer has lost itself, and is not listened to until the memory is full. */
+const lettersMax = 20_000_000
+
 async function streamed(stream: ReadableStream<AnyPart>, listener: (text: string) => void) {
   const heard = new AnswerFromStream()
+  let letters = 0
   const reader = stream.getReader()
   try {
     for (let next = await reader.read(); !next.done; next = await reader.read()) {
       if (next.value.type === 'error') throw brokenBy(next.value['error'])
+      if (typeof next.value['delta'] === 'string') letters += next.value['delta'].length
+      if (letters > lettersMax) throw new Error(`the answer has more than ${lettersMax} characters`)
       if (next.value.type === 'text-delta') listener(String(next.value['delta']))
       heard.add(next.value)
     }
@@ -103,7 +109,7 @@ function partOf(part: AnyPart): AnswerPart[] {
   switch (part.type) {
     case 'text':
     case 'reasoning':
-      return part['text'] === '' ? [] : [{ type: part.type, text: String(part['text']), ...meta }]
+      return typeof part['text'] !== 'string' || part['text'] === '' ? [] : [{ type: part.type, text: part['text'], ...meta }]
     case 'tool-call': {
       // What the provider executes itself is no business of ours: only what comes of it is, and that is in the text.
       if (part['providerExecuted'] === true) return []

@@ -2,6 +2,7 @@ import type { LanguageModelV3StreamPart } from '@ai-sdk/provider'
 import type { RunResult } from 'tutti'
 import { topology } from 'tutti'
 import { describe, expect, test } from 'vitest'
+import { answerOf } from '../../src/models/model-answer.js'
 import { opened } from '../engine/opened.js'
 import { saying } from './spied.js'
 
@@ -58,6 +59,19 @@ describe('an answer that breaks off in its stream', () => {
     const { result, calls } = await streamed([[{ type: 'error', error }]])
     expect(result).toMatchObject({ status: 'failed', error: { code: 'MODEL_FAILED', data: { status: 404 } } })
     expect(calls).toBe(1)
+  })
+
+  test('because it is far too long is not listened to, nor asked for again', async () => {
+    let sent = 0
+    const long = { type: 'text-delta', id: '1', delta: 'x'.repeat(1_000_000) }
+    const endless = {
+      ...saying(() => []),
+      doStream: async () => ({
+        stream: new ReadableStream({ pull: (to) => (++sent > 100 ? to.close() : to.enqueue(long as LanguageModelV3StreamPart)) }),
+      }),
+    }
+    await expect(answerOf(endless, {}, () => {})).rejects.toThrow('the answer has more than 20000000 characters')
+    expect(sent).toBeLessThan(30)
   })
 
   test('because a guardrail has stopped it is not asked for again', async () => {

@@ -83,7 +83,7 @@ describe('hostile output of a model', () => {
   })
 
   test('that is empty is sent back', async () => {
-    const { result, heard } = await play([[], [{ type: 'text', text: '' }]])
+    const { result, heard } = await play([[], [{ type: 'text', text: '' }, { type: 'text' } as never]])
     expect(result).toMatchObject({ status: 'succeeded', output: 'ok' })
     expect(heard[1]?.text).toMatch(/That was not accepted: the answer is empty/)
   })
