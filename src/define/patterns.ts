@@ -1,5 +1,6 @@
 import type { Edge } from '../kernel/shape.js'
 import type { Pair, Pattern } from './edges.js'
+import { aRecord, aText, type Kind, optionProblems, shown, texts } from './option-check.js'
 
 /** A tree of names: `{ Chief: { Editor: {}, Writer: {} } }`. */
 export type Tree<N extends string = string> = { readonly [K in N]?: Tree<N> }
@@ -37,40 +38,75 @@ export interface Patterns {
 
 /** Topologies that have a name: each is nothing but its edges, in the order a reader would write them. */
 export const patterns: Patterns = Object.freeze({
-  hubAndSpoke: ({ hub, spokes }) => pattern([edge('Start', hub), ...spokes.flatMap((spoke) => pair(hub, spoke)), edge(hub, 'End')]),
+  hubAndSpoke: (o) => {
+    const { hub, spokes } = taken('hubAndSpoke', o, { hub: aText, spokes: texts })
+    return pattern([edge('Start', hub), ...spokes.flatMap((spoke) => pair(hub, spoke)), edge(hub, 'End')])
+  },
 
-  star: ({ hub, spokes }) =>
-    pattern([
+  star: (o) => {
+    const { hub, spokes } = taken('star', o, { hub: aText, spokes: texts })
+    return pattern([
       edge('Start', hub),
       ...spokes.flatMap((spoke) => pair(hub, spoke)),
       edge(hub, 'End'),
       ...spokes.map((spoke) => edge(spoke, 'End')),
-    ]),
+    ])
+  },
 
   hierarchy: (tree) => {
+    if (!isTree(tree)) throw new TypeError(`patterns.hierarchy takes a tree of names: { Chief: { Editor: {}, Writer: {} } }`)
     const roots = Object.keys(tree)
     return pattern([...roots.map((root) => edge('Start', root)), ...below(tree), ...roots.map((root) => edge(root, 'End'))])
   },
 
-  pipeline: (stages) => pattern(stages.length === 0 ? [] : ['Start', ...stages].map((stage, index) => edge(stage, stages[index] ?? 'End'))),
+  pipeline: (stages) => {
+    checkList('pipeline', stages)
+    return pattern(stages.length === 0 ? [] : ['Start', ...stages].map((stage, index) => edge(stage, stages[index] ?? 'End')))
+  },
 
-  mesh: ({ entry, members }) =>
-    pattern([
+  mesh: (o) => {
+    const { entry, members } = taken('mesh', o, { entry: aText, members: texts })
+    return pattern([
       edge('Start', entry),
       ...members.flatMap((from) => members.filter((to) => to !== from).map((to) => edge(from, to))),
       ...members.map((member) => edge(member, 'End')),
-    ]),
+    ])
+  },
 
-  ring: (members) =>
-    pattern([
+  ring: (members) => {
+    checkList('ring', members)
+    return pattern([
       ...members.slice(0, 1).map((first) => edge('Start', first)),
       ...(members.length > 1 ? members.map((member, index) => edge(member, members[(index + 1) % members.length] ?? member)) : []),
       ...members.map((member) => edge(member, 'End')),
-    ]),
+    ])
+  },
 
-  broadcast: ({ from, to }) =>
-    pattern([edge('Start', from), ...to.map((each) => edge(from, each)), edge(from, 'End'), ...to.map((each) => edge(each, 'End'))]),
+  broadcast: (o) => {
+    const { from, to } = taken('broadcast', o, { from: aText, to: texts })
+    return pattern([edge('Start', from), ...to.map((each) => edge(from, each)), edge(from, 'End'), ...to.map((each) => edge(each, 'End'))])
+  },
 } satisfies { [K in keyof Patterns]: (...args: Parameters<Patterns[K]>) => Pattern<any> }) as Patterns
+
+/** What a pattern was given, if it is what it takes. What names may be, and who there is, the topology finds out. */
+function taken<T extends object>(name: string, given: T, kinds: Readonly<Record<keyof T & string, Kind>>): T {
+  const needed = Object.keys(kinds)
+  if (!aRecord.is(given)) throw new TypeError(`patterns.${name} takes { ${needed.join(', ')} }, not ${shown(given)}`)
+  const problems = [
+    ...needed.filter((key) => given[key as keyof T] === undefined).map((key) => `it needs \`${key}\``),
+    ...optionProblems(given as Readonly<Record<string, unknown>>, kinds, '').map(({ message }) => message),
+  ]
+  if (problems.length > 0) throw new TypeError(`patterns.${name}: ${problems.join('; ')}`)
+  return given
+}
+
+function checkList(name: string, given: unknown): void {
+  if (!texts.is(given)) throw new TypeError(`patterns.${name} takes ${texts.words}, the names, not ${shown(given)}`)
+}
+
+function isTree(given: unknown): given is Tree {
+  return aRecord.is(given) && Object.values(given as object).every((below) => below === undefined || isTree(below))
+}
 
 /** Somebody may stand in several places of a tree, so an edge is kept only once. */
 function below(tree: Tree): Edge[] {

@@ -1,5 +1,6 @@
 import type { LanguageModelV3CallOptions } from '@ai-sdk/provider'
 import type { Topology } from '../define/definition.js'
+import { aRecord, shown } from '../define/option-check.js'
 import { placeOf } from './call-place.js'
 import { coordination } from './coordination.js'
 import type { ModelFactory } from './model-factory.js'
@@ -30,6 +31,7 @@ export function script<D extends Topology<never, unknown, string> = Topology>(
   },
 ): ModelFactory {
   const known = replies as Readonly<Record<string, Replies | undefined>>
+  checkReplies(known)
   return ({ agent }) => {
     const scripted = Object.hasOwn(known, agent) ? known[agent] : undefined
     if (scripted === undefined) return undefined
@@ -41,11 +43,43 @@ function replyTo(agent: string, scripted: Replies, options: LanguageModelV3CallO
   const place = placeOf(options)
   const index = place?.index ?? options.prompt.filter(({ role }) => role === 'assistant').length
   const { request, branch = 'r', turn = 1, call = index } = place ?? {}
-  if (typeof scripted === 'function') return scripted({ request, branch, turn, call })
+  if (typeof scripted === 'function') return checkReply(scripted({ request, branch, turn, call }), `the script of ${agent}`)
   const reply = scripted[index]
   if (reply === undefined)
     throw new Error(`the script of ${agent} has ${scripted.length} replies, and its branch ${branch} wants another in turn ${turn}`)
   return reply
+}
+
+const companions: Readonly<Record<string, string | null>> = {
+  text: null,
+  finish: null,
+  ask: null,
+  reply: null,
+  invoke: 'request',
+  fork: null,
+  tool: 'input',
+  error: null,
+}
+
+/** A script with a mistake in it is refused where it is written, and not where it is played. */
+function checkReplies(given: Readonly<Record<string, unknown>>): void {
+  if (!aRecord.is(given))
+    throw new TypeError(`script() takes the replies of each agent: script({ Writer: ['hello'] }), not ${shown(given)}`)
+  for (const [agent, replies] of Object.entries(given)) {
+    if (Array.isArray(replies)) replies.forEach((reply, index) => checkReply(reply, `the script of ${agent}, reply ${index}`))
+    else if (replies !== undefined && typeof replies !== 'function')
+      throw new TypeError(`the script of ${agent} is a list of replies or a function that gives one, not ${shown(replies)}`)
+  }
+}
+
+/** One thing is said at a time, and nothing that would be passed over. */
+function checkReply(reply: unknown, whose: string): ScriptedReply {
+  if (typeof reply === 'string') return reply
+  const keys = aRecord.is(reply) ? Object.keys(reply as object) : []
+  const kind = keys.find((key) => Object.hasOwn(companions, key))
+  if (kind !== undefined && keys.every((key) => key === kind || key === companions[kind])) return reply as ScriptedReply
+  const said = keys.length === 0 ? shown(reply) : `{ ${keys.join(', ')} }`
+  throw new TypeError(`${whose}: a scripted reply is a text, or has one of: ${Object.keys(companions).join(', ')}; not ${said}`)
 }
 
 function said(reply: ScriptedReply, options: LanguageModelV3CallOptions): Said {
@@ -57,8 +91,7 @@ function said(reply: ScriptedReply, options: LanguageModelV3CallOptions): Said {
   if ('invoke' in reply) return invoked([{ to: reply.invoke, request: reply.request }])
   if ('fork' in reply) return invoked(reply.fork)
   if ('tool' in reply) return call(reply.tool, reply.input)
-  if ('error' in reply) throw new ScriptedFailure(reply.error)
-  throw new TypeError('a scripted reply is a text, or has one of: text, finish, ask, reply, invoke, fork, tool, error')
+  throw new ScriptedFailure(reply.error)
 }
 
 const call = (name: string, input: unknown): Said => ({ calls: [{ name, input }] })

@@ -1,3 +1,4 @@
+import { noMsOrMore } from '../define/option-check.js'
 import type { Clock } from '../engine/tutti.js'
 
 interface Sleeper {
@@ -10,6 +11,7 @@ const restTasks = 20
 
 /** A clock that stands still until it is told: `advance` wakes every sleeper on the way, in order, and lets what follows happen. */
 export function virtualClock(start = 0): Clock & { advance(ms: number): Promise<void> } {
+  if (!Number.isFinite(start)) throw new TypeError(`virtualClock takes the time that it starts at, in milliseconds, not ${String(start)}`)
   const sleepers = new Set<Sleeper>()
   let now = start
 
@@ -27,6 +29,7 @@ export function virtualClock(start = 0): Clock & { advance(ms: number): Promise<
     })
 
   const advance = async (ms: number): Promise<void> => {
+    if (!noMsOrMore.is(ms)) throw new TypeError(`advance takes ${noMsOrMore.words}, not ${String(ms)}`)
     const target = now + ms
     await rest()
     for (;;) {

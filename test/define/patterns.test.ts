@@ -59,3 +59,13 @@ test('a member named twice is found by the edges it doubles', () => {
   const codes = codesOf(() => loosely({ name: 'p', flows: patterns.hubAndSpoke({ hub: 'H', spokes: ['A', 'A'] }), agents: idle('H', 'A') }))
   expect(codes).toEqual(['DUPLICATE_EDGE H -> A', 'DUPLICATE_EDGE A -> H'])
 })
+
+test.each<[string, () => unknown, RegExp]>([
+  ['nothing', () => patterns.hubAndSpoke(undefined as never), /hubAndSpoke takes \{ hub, spokes \}, not undefined/],
+  ['something missing', () => patterns.star({ hub: 'H' } as never), /star: it needs `spokes`/],
+  ['something that would be passed over', () => patterns.mesh({ entry: 'A', members: ['A'], rounds: 2 } as never), /mesh: .*'rounds'/],
+  ['no list', () => patterns.broadcast({ from: 'A', to: 'B' as never }), /broadcast: to is a list of strings, not 'B'/],
+  ['a text for a list', () => patterns.pipeline('AB' as never), /pipeline takes a list of strings, the names, not 'AB'/],
+  ['names that are none', () => patterns.ring([1 as never]), /ring takes a list of strings/],
+  ['a tree with a list in it', () => patterns.hierarchy({ Chief: ['Left'] } as never), /hierarchy takes a tree of names/],
+])('a pattern that is given %s says so', (_, make, says) => expect(make).toThrow(says))

@@ -18,3 +18,10 @@ test('whoever has slept leaves nothing with the signal it slept under', async ()
   expect(getEventListeners(stop.signal, 'abort')).toHaveLength(0)
   expect(slept).toEqual(['10 at 10', '20 at 20', '99 at 20'])
 })
+
+test('time goes only forwards, and in numbers', async () => {
+  const clock = virtualClock(5)
+  for (const ms of [-1, Number.NaN, Number.POSITIVE_INFINITY, '1'] as number[]) await expect(clock.advance(ms)).rejects.toThrow(TypeError)
+  expect(clock.now()).toBe(5)
+  expect(() => virtualClock('now' as never)).toThrow(TypeError)
+})

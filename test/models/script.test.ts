@@ -94,3 +94,20 @@ test('the names are those of the topology', () => {
   script<typeof team>({ Reader: ['x'] })
   script<Topology>({ Anybody: ['x'] })
 })
+
+test.each<[unknown, RegExp]>([
+  [undefined, /script\(\) takes the replies of each agent/],
+  [{ Writer: null }, /the script of Writer is a list of replies or a function that gives one, not null/],
+  [{ Writer: 'hello' }, /the script of Writer is a list/],
+  [{ Writer: ['hello', 5] }, /the script of Writer, reply 1: .*not 5/],
+  [{ Writer: [{ say: 'hello' }] }, /reply 0: .*not \{ say \}/],
+  [{ Writer: [{ finish: 1, ask: 2 }] }, /reply 0: .*not \{ finish, ask \}/],
+  [{ Writer: [{ reply: 1, request: 2 }] }, /reply 0: .*not \{ reply, request \}/],
+])('a script with a mistake in it is refused where it is written: %j', (replies, says) => {
+  expect(() => script(replies as never)).toThrow(says)
+})
+
+test('a reply that a function gives is looked at when it is given', async () => {
+  const model = script({ Writer: () => ({ finsh: 1 }) as never })({ agent: 'Writer' })
+  await expect(saidBy(model, callWith({}))).rejects.toThrow(/the script of Writer: .*not \{ finsh \}/)
+})
