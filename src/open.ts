@@ -88,6 +88,7 @@ async function storeOf(store: string | Store | undefined, durability: 'process' 
 
 async function handleOf(engine: Engine, id: string, of: Definition | undefined): Promise<Run<never>> {
   if (of !== undefined && !isDefinition(of)) throw noDefinition(of)
+  if (typeof id !== 'string') throw new TuttiError('INVALID_INPUT', 'the id of a run is a text', { hint: 'tutti.runs() has them' })
   const entry = await engine.current(id)
   const run = entry?.state.run
   if (run === null || run === undefined) throw runNotFound(id)

@@ -1,6 +1,6 @@
 import { isStorable } from '../define/storable.js'
 import { TuttiError } from '../define/tutti-error.js'
-import type { Append, Put } from '../engine/store.js'
+import type { Append, ListFilter, Put } from '../engine/store.js'
 import { isAppend } from '../engine/store.js'
 
 /** Refuses an item with an id, a key, a tag or a version that not every store could give back as it was. */
@@ -36,4 +36,9 @@ function checkPut({ kind, key, puts = [] }: Put): void {
 function check(what: string, text: string): void {
   if (!isStorable(text))
     throw new TuttiError('INVALID_INPUT', `${what} may not contain control characters: ${JSON.stringify(text)}`, { hint: 'take them out' })
+}
+
+/** Whether a listing could find anything: a database that cuts a name would find what another one means. */
+export function canBeListed({ definition = '', prefix = '', tags = {} }: ListFilter): boolean {
+  return [definition, prefix, ...Object.entries(tags).flat()].every(isStorable)
 }

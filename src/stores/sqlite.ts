@@ -1,4 +1,6 @@
+import { isStorable } from '../define/storable.js'
 import type { Executable, Loaded, LoadOptions, Refused, RunRow, Snapshot, Store } from '../engine/store.js'
+import { canBeListed } from './names.js'
 import { restored } from './sqlite-body.js'
 import { Changes } from './sqlite-changes.js'
 import { Commits } from './sqlite-commit.js'
@@ -28,6 +30,7 @@ export async function sqliteStore(path: string, options: SqliteOptions): Promise
  *
  * 1. A transaction begins and ends between two awaits: nobody in this process sees it open.
  * 2. What only reads takes no write lock; what may write looks first whether there is anything to write.
+ * 3. What could never be kept is never found: one of the drivers cuts it to what may be there.
  */
 export function storeOver(connection: Connection, driver: Driver, { durability, maxValue = 16 * 2 ** 20 }: SqliteOptions): Store {
   const locks = new WorkerLocks(driver, connection.path)
@@ -103,15 +106,17 @@ export function storeOver(connection: Connection, driver: Driver, { durability, 
       return { rows, nextWake: await connection.read(() => nextWake(connection, definitions, except)) }
     },
     commit: (batch) => commits.commit(batch),
-    load: (run, options) => connection.read(() => load(connection, run, options ?? {})),
-    list: (filter) => connection.read(() => listRuns(connection, filter)),
+    load: (run, options) => connection.read(() => (isStorable(run) ? load(connection, run, options ?? {}) : null)),
+    list: (filter) => connection.read(() => (canBeListed(filter) ? listRuns(connection, filter) : [])),
     marks: ({ kind, run }) =>
       connection.read(() => {
+        if (!isStorable(kind) || !isStorable(run ?? '')) return []
         const found = run === undefined ? connection.all<FoundMark>(sql.marks, kind) : connection.all<FoundMark>(sql.marksOf, run, kind)
         return found.map((mark) => ({ run: mark.run, kind, key: mark.key, body: restored(mark.body) }))
       }),
     record: (kind, key) =>
       connection.read(() => {
+        if (!isStorable(kind) || !isStorable(key)) return null
         const found = connection.get<{ revision: number; body: SqlValue }>(sql.record, kind, key)
         return found === undefined ? null : { revision: found.revision, body: restored(found.body) }
       }),

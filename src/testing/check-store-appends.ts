@@ -314,4 +314,22 @@ export const appendChecks: readonly StoreCheck[] = [
       same(await store.load('r'), null)
     },
   },
+  {
+    promise: 'nothing is found by a name with a control character, though there is something by a part of it',
+    holds: async ({ store }) => {
+      const by = await joined(store)
+      const marks = [{ kind: 'k', key: 'm', body: '1' }]
+      const create = { definition: 'r', version: '1', tags: { r: 'r' } }
+      await commit(store, starting('r', by, { create, marks, puts: [{ kind: 'k', key: 'r', expect: 0, body: '1' }] }))
+      for (const name of ['r\0', 'r\0s', 'r\n', 'r\ud800']) {
+        same(await store.load(name), null)
+        same(await store.list({ definition: name, limit: 9 }), [])
+        same(await store.list({ prefix: name, limit: 9 }), [])
+        same(await store.list({ tags: { r: name }, limit: 9 }), [])
+        same(await store.list({ tags: { r: 'r', [name]: 'r' }, limit: 9 }), [])
+        same(await store.marks({ kind: 'k', run: name }), [])
+        same(await store.record('k', name), null)
+      }
+    },
+  },
 ]

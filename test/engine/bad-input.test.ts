@@ -2,6 +2,7 @@ import { agent, type Definition, TuttiError, topology, type Tutti } from 'tutti'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { engineOf } from '../../src/engine/engine-of.js'
+import { Place } from '../durable/processes.js'
 import {
   codeOf,
   deferred,
@@ -350,6 +351,19 @@ test('tags and options of a start that are none are refused before anything is r
   for (const tags of [{ a: 1 }, ['x'], 'x', { a: null }, { a: () => 1 }])
     expect(await codeOf(tutti.start(definition, { tags } as never)), JSON.stringify(tags)).toBe('INVALID_INPUT')
   expect((await tutti.runs()).runs).toEqual([])
+})
+
+test.each(['memory:', 'sqlite'])('a run is found by its whole id, and by nothing that is no text (%s)', async (kind) => {
+  using place = new Place()
+  await using tutti = await opened({ store: kind === 'sqlite' ? place.store : kind })
+  await tutti.execute(
+    solo((turn) => turn.finish()),
+    { id: 'run' },
+  )
+  for (const id of ['run\0', 'run\0more', 'run\ud800', '']) expect(await codeOf(tutti.run(id)), JSON.stringify(id)).toBe('RUN_NOT_FOUND')
+  for (const id of [undefined, null, 5, {}]) expect(await codeOf(tutti.run(id as never)), JSON.stringify(id)).toBe('INVALID_INPUT')
+  expect((await tutti.runs({ definition: 'solo\0' })).runs).toEqual([])
+  expect(await tutti.asks({ runId: 'run\0' })).toEqual([])
 })
 
 /** Everything that can be reached from a value, and is not frozen. */
