@@ -1,8 +1,10 @@
 import { checkOptions } from '../define/call-check.js'
+import { checked } from '../define/check-schema.js'
 import type { Definition, Topology, TopologyInternals } from '../define/definition.js'
 import { internalsOf } from '../define/definition.js'
-import { aFunction, aList, anything, aRecord, type Kind } from '../define/option-check.js'
+import { aFunction, aList, anything, aRecord, type Kind, oneOf } from '../define/option-check.js'
 import type { Provided } from '../define/resource.js'
+import type { Schema } from '../define/schema.js'
 import type { Message } from '../define/turn.js'
 import { TuttiError } from '../define/tutti-error.js'
 import { systemClock } from '../engine/clock.js'
@@ -33,9 +35,14 @@ export interface GivenTurn {
 
 const runId = 'turn'
 
+const aKind = oneOf('request', 'merged', 'join', 'answer', 'expired', 'feedback')
+const aMessage: Kind = {
+  is: (value) => aRecord.is(value) && aKind.is((value as { kind?: unknown }).kind),
+  words: `an object whose kind is ${aKind.words}`,
+}
 const kinds: Readonly<Record<keyof GivenTurn, Kind>> = {
   request: anything,
-  message: aRecord,
+  message: aMessage,
   state: anything,
   models: aFunction,
   resources: aList,
@@ -49,9 +56,10 @@ export async function playTurn<N extends string>(
 ): Promise<Action> {
   const internals = internalsOf(topology)
   if (internals.kind !== 'topology') throw new TypeError('playTurn takes a topology')
-  if (internals.agents[agent] === undefined) throw new TypeError(`'${topology.name}' has no agent ${agent}`)
+  const code = internals.agents[agent]
+  if (code === undefined) throw new TypeError(`'${topology.name}' has no agent ${agent}`)
   checkOptions('playTurn()', given, kinds)
-  const command = await spoken(topology, owedTurn(internals, agent, given), given)
+  const command = await spoken(topology, owedTurn(internals, agent, { ...given, ...(await taken(code.input, given)) }), given)
   switch (command.type) {
     case 'turn.complete':
       return command.action
@@ -66,6 +74,14 @@ export async function playTurn<N extends string>(
 
 const failed = (agent: string, failure: Failure): TuttiError =>
   new TuttiError('RUN_FAILED', `the turn of ${agent} failed: ${failure.message}`, { failure })
+
+/** The request as its schema makes it: no agent is ever asked with another. */
+async function taken(input: Schema | undefined, { request }: GivenTurn): Promise<{ request?: unknown }> {
+  if (request === undefined) return {}
+  const made = await checked(input, request, 'the request')
+  if ('problem' in made) throw new TuttiError('INVALID_INPUT', made.problem)
+  return { request: made.value }
+}
 
 /** A run in which a turn is owed, and how it came there. */
 interface Owed {

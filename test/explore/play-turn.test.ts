@@ -1,6 +1,7 @@
 import { resource, topology } from 'tutti'
 import { playTurn, script } from 'tutti/testing'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 
 const greeting = resource<string>('greeting')
 
@@ -56,5 +57,20 @@ test('a turn is not played with what it can not be given', async () => {
     /playTurn\(\): requst: there is no option 'requst' here \(did you mean request\?\)/,
   )
   await expect(refused({ request: 'Ada', resources: greeting.of('hello') })).rejects.toThrow(/resources is a list, not an object/)
+  await expect(refused({ message: { kind: 'jion' } })).rejects.toThrow(/message is an object whose kind is 'request' or/)
   await expect(refused(undefined)).rejects.toThrow(/takes an object of options, not undefined/)
+})
+
+test('a turn is asked with what the schema makes of its request, and never with what that refuses', async () => {
+  const Brief = z.object({ topic: z.string(), words: z.number().default(100) })
+  const writing = topology({
+    name: 'writing',
+    flows: ['Start -> Writer -> End'],
+    agents: { Writer: { input: Brief, act: (turn) => turn.finish(turn.request.words) } },
+  })
+  expect(await playTurn(writing, 'Writer', { request: { topic: 'tea' } })).toEqual({ type: 'finish', output: 100 })
+  await expect(playTurn(writing, 'Writer', { request: { topic: 5 } })).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    message: expect.stringMatching(/^the request is not valid: topic: /),
+  })
 })
