@@ -201,6 +201,7 @@ export class Bodies {
         else entry.askSchemas.set(branch, schema)
       },
       child: (of, child, input, signal) => childRun(engine, entry.state, of, child, input, signal),
+      endChild: (of) => this.#endChild(entry, of),
     }
     entry.port = port
     return port

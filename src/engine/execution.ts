@@ -15,7 +15,7 @@ import { sent } from '../kernel/fold-undo.js'
 import { seededUnit } from '../kernel/retry.js'
 import type { Attempt, Branch, State } from '../kernel/state.js'
 import type { Usage } from '../kernel/usage.js'
-import { branchOf, shapeOf } from '../kernel/state.js'
+import { branchOf, runsChild, shapeOf } from '../kernel/state.js'
 import type { PriceOf } from '../models/budget.js'
 import type { ModelOutcome } from '../models/model-turn.js'
 import type { Toolboxes } from '../models/toolboxes.js'
@@ -73,6 +73,8 @@ export interface ExecutionPort {
   keepAskSchema(branch: string, schema: Schema | undefined): void
   /** Runs a definition as a child of this attempt. */
   child(attempt: Attempt, definition: Definition, input: unknown, signal: AbortSignal): Promise<ChildDone>
+  /** Ends the run that this attempt may have, and says that the attempt is over. */
+  endChild(attempt: Attempt): Promise<void>
 }
 
 const nothing = (): void => {}
@@ -211,7 +213,14 @@ export class Execution implements Body {
     this.#port.submit(this.attempt, command, ({ refusal }) => (refusal === undefined ? this.#port.ended(this) : this.#settle(command)))
   }
 
+  /** Its work is a run of its own, which an execution before this one may have started. */
+  get #hasRun(): boolean {
+    return runsChild(this.#state, this.attempt.agent)
+  }
+
   #settle(command: Command): void {
+    // Its body never came to wait for that run: it is not over before that is.
+    if (this.#hasRun && !this.#waitsForRun) return void this.#port.endChild(this.attempt).then(() => this.#port.ended(this))
     const { branch, agent, turn, attempt } = this.attempt
     const settled = {
       type: 'turn.settle',
@@ -264,7 +273,8 @@ export class Execution implements Body {
       if (this.#status !== 'aborting') return
       this.#status = 'ended'
       this.#interrupt(null)
-      this.#port.submit(this.attempt, { type: 'turn.settle', ...this.attempt, how: 'fenced' }, nothing)
+      if (this.#hasRun) void this.#port.endChild(this.attempt)
+      else this.#port.submit(this.attempt, { type: 'turn.settle', ...this.attempt, how: 'fenced' }, nothing)
     })
   }
 

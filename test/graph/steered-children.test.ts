@@ -1,15 +1,15 @@
 /** What is said of a run is so of the runs that it waits for: whoever says it, and also if nobody executes them at that moment. */
 import type { Store, Tutti } from 'tutti'
-import { graph, open, TuttiError } from 'tutti'
+import { graph, open, resource, TuttiError } from 'tutti'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { deferred, rest, timed } from '../engine/opened.js'
 import { lasting } from './lasting.js'
 
 /** A run that waits for a child that waits for a grandchild that waits for a person; `did` has what was done and undone. */
-function tree(did: string[]) {
+function tree(did: string[], undoing: Promise<void> = Promise.resolve()) {
   const grandchild = graph('grandchild', { input: z.any() })
-    .step('pay', { run: () => did.push('pay'), compensate: () => void did.push('undo pay') })
+    .step('pay', { run: () => did.push('pay'), compensate: () => undoing.then(() => void did.push('undo pay')) })
     .ask('sure', { after: ['pay'], question: () => 'sure?', schema: z.any() })
     .step('send', { after: ['sure'], run: () => did.push('send') })
     .output(() => 1)
@@ -176,7 +176,7 @@ describe('a pause', () => {
 })
 
 describe('a cancel', () => {
-  const undone = ['first', 'pay', 'undo pay', 'undo first']
+  const allUndone = ['first', 'pay', 'undo pay', 'undo first']
 
   test('reaches all of them after a pause and a restart, and what they did is undone first', async () => {
     const { first, run, again, did } = await begun()
@@ -187,7 +187,7 @@ describe('a cancel', () => {
     await found.cancel()
     expect(await found.result()).toMatchObject({ status: 'cancelled', rollback: 'complete' })
     expect(await statuses(second)).toEqual(all('cancelled'))
-    expect(did).toEqual(undone)
+    expect(did).toEqual(allUndone)
   })
 
   test('right after a restart reaches those that another process has taken over', async () => {
@@ -198,7 +198,7 @@ describe('a cancel', () => {
     await using second = await again()
     expect(await (await second.run('R')).result()).toMatchObject({ status: 'cancelled', rollback: 'complete' })
     expect(await statuses(second)).toEqual(all('cancelled'))
-    expect(did).toEqual(undone)
+    expect(did).toEqual(allUndone)
   })
 
   test('from elsewhere reaches them although its owner closes at once', async () => {
@@ -209,7 +209,7 @@ describe('a cancel', () => {
     await using second = await again()
     expect(await (await second.run('R')).result()).toMatchObject({ status: 'cancelled', rollback: 'complete' })
     expect(await statuses(second)).toEqual(all('cancelled'))
-    expect(did).toEqual(undone)
+    expect(did).toEqual(allUndone)
   })
 
   test('lets those go on that are being undone already, and stand still because it was paused', async () => {
@@ -257,6 +257,28 @@ describe('a cancel', () => {
       expect(did).toEqual(['undo b', 'undo a'])
       await tutti.close()
     }
+  })
+
+  test('waits for them also if its step was begun again by another process and has not found them yet', async () => {
+    const { first, store, did } = await begun()
+    await first.close()
+    const [begins, made, undone] = [deferred(), deferred(), deferred()]
+    const slow = resource<string>('slow').perRun(async ({ id }) => {
+      if (id !== 'R') return 'ready'
+      begins.resolve()
+      await made.promise
+      return 'ready'
+    })
+    await using second = await open({ store, invariants: true, definitions: [tree(did, undone.promise)], resources: [slow], graceMs: 50 })
+    const run = await second.run('R')
+    await begins.promise
+    await run.cancel()
+    made.resolve()
+    await rest(30)
+    expect(await statuses(second)).not.toContain('cancelled')
+    undone.resolve()
+    expect(await run.result()).toMatchObject({ status: 'cancelled', rollback: 'complete' })
+    expect(did).toEqual(allUndone)
   })
 
   test('that keeps what was done keeps what they did', async () => {
