@@ -153,7 +153,8 @@ export function eventView(event: Event, of: { readonly runId: string; readonly t
         timeoutMs?: number
       }
       const expires = timeoutMs === undefined ? {} : { expiresAt: ask.openedAt + timeoutMs }
-      return Object.freeze({ ...event, ask: Object.freeze({ ...ask, ...expires, ...of }) }) as unknown as JournalEvent
+      const schema = ask.kind === 'approval' ? { schema: verdictSchema } : {}
+      return Object.freeze({ ...event, ask: Object.freeze({ ...ask, ...schema, ...expires, ...of }) }) as unknown as JournalEvent
     }
     case 'barrier.opened': {
       const { timeoutMs, ...join } = event.join

@@ -130,6 +130,8 @@ describe('a tool that a person must approve', () => {
     for await (const event of run.events()) {
       if (event.type !== 'ask.opened') continue
       asks.push(event.ask)
+      // Whoever follows the run is told the same as whoever looks.
+      expect(await run.asks()).toEqual([event.ask])
       expect(paid).toHaveLength(answers.filter((answer, at) => at < answers.length - left.length && answer === true).length)
       await run.answer(event.ask.id, left.shift())
     }
