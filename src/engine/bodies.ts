@@ -122,14 +122,22 @@ export class Bodies {
   }
 
   async #endChild(entry: RunEntry, attempt: Attempt): Promise<void> {
+    try {
+      this.#settle(entry, attempt, await this.#childEnded(entry, attempt))
+    } catch {
+      // Whoever takes the run over tries it again.
+    }
+  }
+
+  /** Throws if this process stops. */
+  async #childEnded(entry: RunEntry, attempt: Attempt): ReturnType<typeof endChildRun> {
     const { engine } = this.#port
     try {
-      this.#settle(entry, attempt, await endChildRun(engine, entry.state, attempt))
+      return await endChildRun(engine, entry.state, attempt)
     } catch (error) {
-      // Whoever takes the run over tries it again.
-      if (engine.closed) return
+      if (engine.closed) throw error
       engine.options.onLog({ level: 'error', message: `a child run could not be ended: ${String(error)}`, runId: entry.id })
-      this.#settle(entry, attempt)
+      return {}
     }
   }
 
@@ -201,6 +209,11 @@ export class Bodies {
         else entry.askSchemas.set(branch, schema)
       },
       child: (of, child, input, signal) => childRun(engine, entry.state, of, child, input, signal),
+      giveUp: async (of) => {
+        const { done, ...left } = await this.#childEnded(entry, of)
+        // It had come to its end, and what it did is not to be used.
+        return done?.child === undefined ? left : { ...left, notUndone: [done.child] }
+      },
       endChild: (of) => this.#endChild(entry, of),
     }
     entry.port = port

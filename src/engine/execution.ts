@@ -73,6 +73,8 @@ export interface ExecutionPort {
   keepAskSchema(branch: string, schema: Schema | undefined): void
   /** Runs a definition as a child of this attempt. */
   child(attempt: Attempt, definition: Definition, input: unknown, signal: AbortSignal): Promise<ChildDone>
+  /** Ends the run that this attempt may have; what that leaves behind. */
+  giveUp(attempt: Attempt): Promise<{ notUndone?: readonly string[]; usage?: Usage }>
   /** Ends the run that this attempt may have, and says that the attempt is over. */
   endChild(attempt: Attempt): Promise<void>
 }
@@ -332,7 +334,9 @@ export class Execution implements Body {
     } catch {
       // That it left records unasked for says less than what it threw.
     }
-    return { type: 'turn.fail', ...this.attempt, error, retryable: this.#mayRetry(error), ...leftBy(thrown) }
+    // It failed before it came to wait for the run that an execution before this one has started: that is not left behind.
+    const left = this.#hasRun && !this.#waitsForRun && this.#status === 'running' ? await this.#port.giveUp(this.attempt) : leftBy(thrown)
+    return { type: 'turn.fail', ...this.attempt, error, retryable: this.#mayRetry(error), ...left }
   }
 
   #mayRetry(error: Failure): boolean {

@@ -179,6 +179,7 @@ async function executedAgain(
         const journal = await child(id)
         return childDone(id, journal.reduce(evolve, newState), usageIn(journal), childDefinition, shapeOf(state).limits)
       },
+      giveUp: async () => ({}),
       endChild: async () => {},
     },
     state,

@@ -7,7 +7,7 @@ import { deferred, rest, timed } from '../engine/opened.js'
 import { lasting } from './lasting.js'
 
 /** A run that waits for a child that waits for a grandchild that waits for a person; `did` has what was done and undone. */
-function tree(did: string[], undoing: Promise<void> = Promise.resolve()) {
+function tree(did: string[], undoing: Promise<void> = Promise.resolve(), input = (): number => 1) {
   const grandchild = graph('grandchild', { input: z.any() })
     .step('pay', { run: () => did.push('pay'), compensate: () => undoing.then(() => void did.push('undo pay')) })
     .ask('sure', { after: ['pay'], question: () => 'sure?', schema: z.any() })
@@ -18,7 +18,7 @@ function tree(did: string[], undoing: Promise<void> = Promise.resolve()) {
     .output(() => 1)
   return graph('tree')
     .step('first', { run: () => did.push('first'), compensate: () => void did.push('undo first') })
-    .step('all', { after: ['first'], each: () => [1], input: () => 1, run: child })
+    .step('all', { after: ['first'], each: () => [1], input, run: child })
     .output(() => 1)
 }
 
@@ -345,4 +345,21 @@ test('a store that is out of reach for a while when a child is to be started fai
   await using tutti = await open({ store: failing, invariants: true, onLog: () => {} })
   expect(await (await tutti.start(parent, { id: 'R' })).output()).toBe('a')
   expect(faults).toBeLessThan(0)
+})
+
+test('a step that can not be executed again leaves nothing of its child behind', async () => {
+  for (const what of ['its input', 'a resource']) {
+    const { first, store, did } = await begun()
+    await first.close()
+    const fails = (): never => {
+      throw new Error(`${what} is gone`)
+    }
+    const gone = resource<string>('gone').perRun(({ id }) => (id === 'R' ? fails() : 'here'))
+    const resources = what === 'a resource' ? [gone] : []
+    const definitions = [tree(did, undefined, what === 'its input' ? fails : undefined)]
+    await using second = await open({ store, invariants: true, definitions, resources, graceMs: 50 })
+    expect(await (await second.run('R')).result()).toMatchObject({ status: 'failed' })
+    expect(await statuses(second)).toEqual(['failed', 'cancelled', 'cancelled'])
+    expect(did.filter((done) => done.endsWith('pay'))).toEqual(['pay', 'undo pay'])
+  }
 })
