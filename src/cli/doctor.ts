@@ -5,6 +5,7 @@ import { TuttiError } from '../define/tutti-error.js'
 import { explainModels } from '../models/resolve.js'
 import { openStore, storePlace } from '../stores/open-store.js'
 import { ask, loadDriver, openDatabase } from '../stores/sqlite-driver.js'
+import { failureOf } from '../stores/sqlite-failure.js'
 import { migrations } from '../stores/sqlite-schema.js'
 import type { CliCommand } from './cli-command.js'
 import { jsonOption, storeOption } from './cli-command.js'
@@ -68,7 +69,15 @@ async function storeThere(given: string | undefined): Promise<Finding> {
     const store = await openStore(place, 'process')
     const runs = await store.list({ limit: 1 })
     await store.close()
-    const found = `${place.path}, version ${await versionOf(place.path)} of ${migrations.length}, ${runs.length === 0 ? 'no runs yet' : 'with runs'}`
+    const { version, damage } = await lookInto(place.path)
+    if (damage !== null)
+      return {
+        name,
+        ok: false,
+        found: `${place.path} is damaged: ${damage}`,
+        fix: 'restore it from a backup, or name another with --store',
+      }
+    const found = `${place.path}, version ${version} of ${migrations.length}, ${runs.length === 0 ? 'no runs yet' : 'with runs'}`
     return { name, ok: true, found }
   } catch (error) {
     const hint = TuttiError.is(error) ? error.hint : undefined
@@ -93,11 +102,18 @@ function noStore(path: string): Finding {
   }
 }
 
-async function versionOf(path: string): Promise<string> {
+/** Reads all of the file: what is damaged where nobody has looked yet is found too. */
+async function lookInto(path: string): Promise<{ readonly version: string; readonly damage: string | null }> {
   const db = openDatabase(await loadDriver(), path, 'read')
-  const [version] = ask(db, 'user_version', 'from pragma_user_version')
-  db.close()
-  return String(version)
+  try {
+    const [version] = ask(db, 'user_version', 'from pragma_user_version')
+    const [checked] = ask(db, 'quick_check', 'from pragma_quick_check limit 1')
+    return { version: String(version), damage: checked === 'ok' ? null : String(checked) }
+  } catch (error) {
+    throw failureOf(error, path)
+  } finally {
+    db.close()
+  }
 }
 
 async function typescript(): Promise<Finding> {

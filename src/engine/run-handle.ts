@@ -84,7 +84,8 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
       checkCommand('run.cancel()', o, { reason: aString, compensate: aBoolean })
       const { reason, compensate } = o ?? {}
       const given = { ...by(o), ...(reason !== undefined && { reason }), ...(compensate === false && { compensate }) }
-      await send({ type: 'run.cancel', ...given }, o, [reason, compensate])
+      // What is left out is the same request as what it then is.
+      await send({ type: 'run.cancel', ...given }, o, [reason, given.compensate])
     },
     history: async () => {
       await current()

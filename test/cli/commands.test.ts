@@ -1,9 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { closeSync, existsSync, openSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { commands } from '../../src/cli/commands.js'
 import { perform } from '../../src/cli/start.js'
 import { Terminal } from '../../src/cli/terminal.js'
+import { ask, loadDriver, openDatabase } from '../../src/stores/sqlite-driver.js'
 import { files, main, Place, patience, type Said } from './place.js'
 
 vi.setConfig(patience)
@@ -385,6 +387,22 @@ test('doctor says what is there, names keys without showing them, and says how t
   expect(bad.code).toBe(1)
   expect(bad.out).toMatch(/✗ Store: .*no store of tutti[^\n]*\n {2}fix: /)
   expect(place.has('.tutti')).toBe(false)
+})
+
+test('doctor finds a store that is damaged where nobody has looked yet', async () => {
+  using place = new Place()
+  await place.tutti('demo')
+  const path = join(place.folder, '.tutti/tutti.db')
+  const db = openDatabase(await loadDriver(), path, 'read')
+  const [page, size] = ask(db, 'rootpage, page_size', "from sqlite_schema, pragma_page_size where name = 'snapshot'").map(Number)
+  db.close()
+  const file = readFileSync(path)
+  file.fill(0xff, ((page ?? 0) - 1) * (size ?? 0), (page ?? 0) * (size ?? 0))
+  writeFileSync(path, file)
+  expect(await place.json('ls')).toHaveLength(1)
+  const { code, out } = await place.tutti('doctor')
+  expect(code).toBe(1)
+  expect(out).toMatch(/✗ Store: [^\n]*(damaged|malformed)[^\n]*\n {2}fix: /)
 })
 
 test('completion scripts name every command and its options', async () => {
