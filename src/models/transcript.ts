@@ -111,7 +111,8 @@ export class Transcript {
 
   /** What a model answered. */
   say({ parts }: ModelAnswer): void {
-    this.#close()
+    // It was asked again in the same turn: what was not called could not be.
+    this.#close('not done: there is no such tool, or it does not take these arguments')
     const content: Part[] = []
     const calls: OpenCall[] = []
     for (const part of parts) {
@@ -187,16 +188,12 @@ export class Transcript {
     return this.#calls.flatMap((call, index) => (call.output === null && which(call) ? [index] : []))
   }
 
-  /** Gives every call of the last answer its result. */
-  #close(): void {
+  /** Gives every call of the last answer its result; `uncalled` is that of a tool that was not called. */
+  #close(uncalled = 'not done: the turn ended before it was called'): void {
     if (this.#calls.length === 0) return
     const beside = this.#calls.some(({ tool }) => !isCoordination(tool))
     const content = this.#calls.map(({ id, tool, output }): ResultPart => {
-      const missing = !isCoordination(tool)
-        ? error('not done: the turn ended before it was called')
-        : beside
-          ? error('not done: decide again with these results')
-          : text('done')
+      const missing = !isCoordination(tool) ? error(uncalled) : beside ? error('not done: decide again with these results') : text('done')
       return { type: 'tool-result', toolCallId: id, toolName: shownName(tool), output: output ?? missing }
     })
     this.#messages.push({ role: 'tool', content })

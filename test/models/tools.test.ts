@@ -61,6 +61,16 @@ describe('tools of one answer', () => {
     expect(lastResults(heard[1] as Heard)).toEqual([expect.stringMatching(/the input of work is not valid/), 'a'])
   })
 
+  test('that could not be called are told as such in the turns that follow too, not as calls that somebody forgot', async () => {
+    const says = [[called('fly', {}, 'x'), called('work', { name: 'a' }, 'y')], [called('swim', {})], [called('finish', { output: 'ok' })]]
+    const { models, heard } = spied(() => saying(({ index }) => says[index] ?? []))
+    await using tutti = await opened({ models })
+    expect(await (await tutti.start(solo({ work: named(({ name }) => name) }))).result()).toMatchObject(finished)
+    const [, , later] = heard
+    expect(later?.text).toContain('not done: there is no such tool, or it does not take these arguments')
+    expect(later?.text).not.toContain('the turn ended before it was called')
+  })
+
   test('of which none can be called send the answer back', async () => {
     const { models, heard } = spied(script({ A: [{ tool: 'fly', input: {} }, { finish: 'ok' }] }))
     await using tutti = await opened({ models })
