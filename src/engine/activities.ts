@@ -173,6 +173,12 @@ export class Activities {
     return this.#delivered
   }
 
+  /** Whether the journal has what came of the step of this key. */
+  has(key: string): boolean {
+    const status = this.#known.get(key)?.status
+    return status === 'completed' || status === 'failed'
+  }
+
   step(name: string, run: (ctx: ActivityContext) => Maybe<unknown>, options: ActivityOptions = {}): Promise<unknown> {
     this.#checkOutside(`the step '${name}'`)
     const key = this.#keyOf(name, options.key)

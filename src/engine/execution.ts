@@ -397,6 +397,7 @@ export class Execution implements Body {
       branch: this.#branch,
       turn,
       activity: (activity, run, how) => this.#activities().step(activity, run, how),
+      recorded: (key) => this.#activities().has(key),
       model: () => this.#port.model({ agent: name, model: options.model }),
       tools: () => this.#port.toolboxes.toolsOf(options.tools),
       priceOf: this.#port.priceOf,

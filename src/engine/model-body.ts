@@ -18,6 +18,7 @@ export interface ModelBody {
   readonly branch: Branch
   readonly turn: Turn
   readonly activity: RunActivity
+  readonly recorded: (key: string) => boolean
   readonly model: () => Promise<LanguageModel>
   readonly now: () => number
   readonly tools: () => Promise<OwnTools>

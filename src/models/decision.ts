@@ -18,15 +18,23 @@ const callsMax = 128
 
 const act = (action: Action): ModelDecision => ({ kind: 'act', action })
 
-/** Decides what an answer comes to. What is allowed is judged again by the kernel; this is what the model is told. */
-export async function decisionOf(answer: ModelAnswer, calls: readonly OpenCall[], offers: Offers): Promise<ModelDecision> {
+/**
+ * Decides what an answer comes to. What is allowed is judged again by the kernel; this is what the model is told. A call that was made before
+ * (`made`, by its place) was one that could be, though its tool may be gone now.
+ */
+export async function decisionOf(
+  answer: ModelAnswer,
+  calls: readonly OpenCall[],
+  offers: Offers,
+  made: (index: number) => boolean,
+): Promise<ModelDecision> {
   const reject = (problem: string): ModelDecision => ({ kind: 'reject', problem: `${problem}. ${allowedText(offers)}` })
   const own = calls.filter(({ tool }) => !isCoordination(tool))
   if (own.length > callsMax) return reject(`${own.length} calls of tools in one answer are too many: at most ${callsMax}`)
   if (own.length > 0) {
     const problems = (await Promise.all(own.map((call) => callable(call, offers)))).map((call) => ('problem' in call ? call.problem : null))
     // Tools are called if there is one that can be; an answer with none that can be is sent back.
-    return problems.includes(null) ? { kind: 'tools' } : reject(problems.join('; '))
+    return problems.includes(null) || calls.some((_, index) => made(index)) ? { kind: 'tools' } : reject(problems.join('; '))
   }
   const [first] = calls
   if (first === undefined) return prose(answer, offers, reject)

@@ -22,6 +22,8 @@ export interface ModelTurnPort {
   /** Those of its targets that can answer: they have an edge back. */
   readonly answering: readonly string[]
   readonly activity: RunActivity
+  /** Whether the journal has what came of the activity of this key: then it is asked for again, whatever has become of what it called. */
+  readonly recorded: (key: string) => boolean
   readonly model: () => Promise<LanguageModel>
   /** All tools of the agent, those in its toolboxes among them. */
   readonly tools: () => Promise<OwnTools>

@@ -7,7 +7,7 @@ import type { ModelTurnPort } from './model-turn-port.js'
 import { offersOf } from './offers.js'
 import { systemPrompt } from './prompt.js'
 import { callTools } from './tool-calls.js'
-import { transcriptOf } from './transcript.js'
+import { keys, transcriptOf } from './transcript.js'
 
 /** What the turn of a model comes to: it acts, a person must approve a call first, or it is sent back. */
 export type ModelOutcome = { readonly action: Action } | { readonly approval: Approval } | { readonly problem: string }
@@ -35,7 +35,7 @@ export async function modelTurn(port: ModelTurnPort): Promise<ModelOutcome> {
   for (let round = 0; round < roundsMax; round++) {
     const answer = await calls.next(transcript)
     transcript.say(answer)
-    const decision = await decisionOf(answer, transcript.calls, offers)
+    const decision = await decisionOf(answer, transcript.calls, offers, (index) => port.recorded(keys.tool(round, index)))
     switch (decision.kind) {
       case 'act':
         return { action: decision.action }

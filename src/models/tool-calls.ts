@@ -1,5 +1,6 @@
 import { CodedFailure, failureOf } from '../define/failure-of.js'
 import type { Approval } from '../kernel/action.js'
+import type { ActivityOptions } from './activity-port.js'
 import { isCoordination } from './coordination.js'
 import { type Callable, callable } from './decision.js'
 import type { ModelTurnPort } from './model-turn-port.js'
@@ -9,7 +10,8 @@ import { type CallOutput, failedOutput, keys, type OpenCall, type Transcript } f
 interface Ready {
   readonly index: number
   readonly tool: string
-  readonly call: Callable
+  /** Null: it was made before, and its tool is gone. */
+  readonly call: Callable | null
 }
 
 /**
@@ -28,7 +30,8 @@ export async function callTools(
   for (const [index, open] of transcript.calls.entries()) {
     if (open.output !== null || isCoordination(open.tool)) continue
     const call = await callable(open, offers)
-    if ('problem' in call) transcript.settle(index, { type: 'error-text', value: call.problem })
+    if ('problem' in call && port.recorded(keys.tool(round, index))) ready.push({ index, tool: open.tool, call: null })
+    else if ('problem' in call) transcript.settle(index, { type: 'error-text', value: call.problem })
     else if (await mustBeApproved(port, open, call, `${round}/${index}`)) approval ??= { tool: open.tool, input: call.given, call: index }
     else ready.push({ index, tool: open.tool, call })
   }
@@ -54,19 +57,24 @@ async function mustBeApproved(port: ModelTurnPort, { approved, tool }: OpenCall,
 }
 
 async function callTool(port: ModelTurnPort, { index, tool, call }: Ready, round: number | 'held'): Promise<CallOutput> {
-  const { definition, input } = call
-  const { idempotent, timeoutMs, compensate } = definition
   try {
-    const value = await port.activity(tool, (ctx) => definition.run(input, ctx), {
+    const value = await port.activity(tool, (ctx) => call?.definition.run(call.input, ctx), {
       key: keys.tool(round, index),
-      ...(idempotent !== undefined && { idempotent }),
-      ...(timeoutMs !== undefined && { timeoutMs }),
-      ...(compensate !== undefined && { undo: { tool, input } }),
+      ...(call !== null && optionsOf(tool, call)),
     })
     return { type: 'json', value: value ?? null }
   } catch (error) {
     throwIfOver(port, error)
     return failedOutput(failureOf(error).message)
+  }
+}
+
+function optionsOf(tool: string, { definition, input }: Callable): ActivityOptions {
+  const { idempotent, timeoutMs, compensate } = definition
+  return {
+    ...(idempotent !== undefined && { idempotent }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(compensate !== undefined && { undo: { tool, input } }),
   }
 }
 

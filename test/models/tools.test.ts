@@ -1,9 +1,12 @@
+import type { LanguageModelV3CallOptions } from '@ai-sdk/provider'
 import type { ModelFactory, Run } from 'tutti'
 import { tool, topology } from 'tutti'
 import { script } from 'tutti/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { toolbox } from '../../src/define/toolbox.js'
 import { Transcript } from '../../src/models/transcript.js'
+import { memoryStore } from '../../src/stores/memory.js'
 import { codeOf, deferred, journal, journalSoFar, opened, rest, timed } from '../engine/opened.js'
 import { called, type Heard, lastResults, saying, spied } from './spied.js'
 
@@ -116,6 +119,34 @@ test('B7 a model is not asked before the result of its tool is recorded', async 
   run = await tutti.start(solo({ work: named(() => 1) }))
   await run.result()
   expect(seen.at(-1)).toBe(2)
+})
+
+test('a turn goes on in another process though a tool that it has called is gone there: what came of it is recorded', async () => {
+  const store = memoryStore()
+  let calls = 0
+  const boxes = ['one', 'other'].map((name) => {
+    const work = named(() => ++calls)
+    return toolbox({ description: 'a box', open: () => ({ list: async () => ({ [name]: work }), close: async () => {} }) })
+  })
+  const [before, after] = boxes.map((box) => solo({ t: box as never })) as [ReturnType<typeof solo>, ReturnType<typeof solo>]
+  const hanging = deferred()
+  const models: ModelFactory = () => ({
+    ...saying(() => []),
+    doGenerate: async (options: LanguageModelV3CallOptions) => {
+      if (options.prompt.some(({ role }) => role === 'tool')) await hanging.promise
+      return saying(() => [called('t_one', { name: 'a' })]).doGenerate(options)
+    },
+  })
+  const first = await opened({ store, models, graceMs: 0 })
+  const run = await first.start(before, { id: 'one' })
+  // The answer, and what came of the tool.
+  await expect.poll(async () => (await journalSoFar(run)).filter(({ type }) => type === 'activity.completed').length).toBe(2)
+  await first.close()
+  const { models: ending, heard } = spied(() => saying(() => [called('finish', { output: 'ok' })]))
+  await using second = await opened({ store, models: ending, definitions: [after] })
+  expect(await (await second.run('one')).result()).toMatchObject(finished)
+  expect(lastResults(heard[0] as Heard)).toEqual([1])
+  expect(calls).toBe(1)
 })
 
 describe('a tool that a person must approve', () => {
