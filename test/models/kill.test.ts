@@ -15,7 +15,7 @@ class Trip implements Disposable {
 
   effects(): string[] {
     const log = join(this.#folder, 'log')
-    return existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : []
+    return existsSync(log) ? readFileSync(log, 'utf8').split('\n').filter((line) => line !== '') : []
   }
 
   /** Starts the run, or goes on with it, in a process of its own. */
