@@ -47,7 +47,7 @@ export class McpConnection implements OpenToolbox {
   readonly #description: string
   readonly #secrets: readonly Secret[]
   #connected: Promise<Connected> | null = null
-  #closed = false
+  readonly #closing = new AbortController()
 
   constructor(server: McpServer, options: McpOptions, description: string) {
     this.#server = server
@@ -61,13 +61,13 @@ export class McpConnection implements OpenToolbox {
   }
 
   async close(): Promise<void> {
-    this.#closed = true
+    this.#closing.abort(new TuttiError('CLOSED', `${this.#description} was closed with its engine`))
     const connected = await this.#connected?.catch(() => null)
     await connected?.client.close()
   }
 
   #connect(): Promise<Connected> {
-    if (this.#closed) throw new TuttiError('CLOSED', `${this.#description} was closed with its engine`)
+    this.#closing.signal.throwIfAborted()
     if (this.#connected !== null) return this.#connected
     const forget = () => {
       if (this.#connected === made) this.#connected = null
@@ -104,10 +104,11 @@ export class McpConnection implements OpenToolbox {
           ...(server.env !== undefined && { env: { ...server.env } }),
           ...(server.cwd !== undefined && { cwd: server.cwd }),
         })
-    const timeout = this.#options.timeoutMs ?? defaultTimeoutMs
+    // Nobody waits at the end of an engine for a server that does not start.
+    const patience = { timeout: this.#options.timeoutMs ?? defaultTimeoutMs, signal: this.#closing.signal }
     client.onclose = forget
     const list = async (): Promise<Tools> => {
-      const { tools } = await client.listTools(undefined, { timeout })
+      const { tools } = await client.listTools(undefined, patience)
       const schemaOf = (each: McpTool) => fromJsonSchema<Record<string, unknown>>(each.inputSchema as never, validator)
       return Object.fromEntries(this.#chosen(tools).map((each) => [each.name, this.#toolOf(each, schemaOf(each))]))
     }
@@ -123,7 +124,7 @@ export class McpConnection implements OpenToolbox {
       call: shared(client, forget),
     }
     try {
-      await client.connect(transport, { timeout }).catch((error: unknown) => {
+      await client.connect(transport, patience).catch((error: unknown) => {
         throw this.#unusable(error)
       })
       await connected.list()

@@ -94,3 +94,12 @@ test('a server that says that its tools have changed is asked for them again', a
   await expect.poll(() => opened.names()).toEqual(['t_grow', 't_tool1'])
   expect(await opened.call('t_tool1')).toBe('grown')
 })
+
+test('an engine that is closed while a server starts does not wait for it', async () => {
+  const opened = new Opened(mcp({ command: process.execPath, args: ['-e', 'process.stdin.resume()'] }))
+  const names = opened.names()
+  const failed = expect(names).rejects.toThrow('was closed with its engine')
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  await opened[Symbol.asyncDispose]()
+  await failed
+})
