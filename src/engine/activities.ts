@@ -438,9 +438,9 @@ export class Activities {
       () => {
         const { keyPrefix, use, emit } = this.#port
         const ctx = new Context(`${keyPrefix}/${speaker.key}`, attempt, use, emit, signalled)
-        const body = andThen(insideStep.run(this, run, ctx), (value) => this.#resultOf(speaker.name, value))
+        const body = andThen(insideStep.run(this, run, ctx), (value) => this.#resultOf(speaker.name, value, options))
         if (timer === null) return body
-        return Promise.race([body, this.#timeout(speaker.name, options.timeoutMs ?? 0, signalled(), timer.signal)])
+        return Promise.race([body, this.#timeout(speaker.name, options, signalled(), timer.signal)])
       },
       ended,
       (thrown) => ended(failedWith(thrown)),
@@ -448,12 +448,12 @@ export class Activities {
   }
 
   /** What a body has returned, as data. */
-  #resultOf(name: string, value: unknown): ActivityOutcome {
+  #resultOf(name: string, value: unknown, options: ActivityOptions): ActivityOutcome {
     try {
       const json = toJson(value)
-      if ('problem' in json) return failedWith(noJson(name, json))
+      if ('problem' in json) return failedWith(mayBeDone(noJson(name, json), options))
       return json.size > this.#port.maxValue
-        ? failedWith(tooLarge(`the result of the step '${name}'`, json.size, this.#port.maxValue))
+        ? failedWith(mayBeDone(tooLarge(`the result of the step '${name}'`, json.size, this.#port.maxValue), options))
         : json
     } catch (thrown) {
       // A proxy or a getter may throw whatever it likes.
@@ -519,11 +519,12 @@ export class Activities {
     return made
   }
 
-  async #timeout(name: string, ms: number, own: AbortController, signal: AbortSignal): Promise<never> {
+  async #timeout(name: string, options: ActivityOptions, own: AbortController, signal: AbortSignal): Promise<never> {
+    const ms = options.timeoutMs ?? 0
     await this.#port.clock.sleep(ms, signal)
     if (signal.aborted) return new Promise(() => {})
     const failure: Failure = { code: 'TIMEOUT', message: `the step '${name}' took longer than ${ms} ms`, retryable: true, at: {} }
-    const error = new CodedFailure(failure)
+    const error = mayBeDone(new CodedFailure(failure), options)
     own.abort(error)
     throw error
   }
@@ -535,6 +536,11 @@ const unasked = ({ key }: ActivityRecord, instead: string): string =>
 function failedWith(thrown: unknown): ActivityOutcome {
   const error = failureOf(thrown)
   return { error, retryable: error.retryable }
+}
+
+/** It has not thrown, so what can be undone may have been done, and with no result nothing undoes it: that is said, and never a clean failure. */
+function mayBeDone(error: CodedFailure, { undo }: ActivityOptions): CodedFailure {
+  return undo === undefined ? error : new CodedFailure({ ...error.failure, code: 'ACTIVITY_OUTCOME_UNKNOWN', retryable: false })
 }
 
 function noJson(name: string, { path, problem }: NotJson): CodedFailure {

@@ -15,7 +15,11 @@ class Trip implements Disposable {
 
   effects(): string[] {
     const log = join(this.#folder, 'log')
-    return existsSync(log) ? readFileSync(log, 'utf8').split('\n').filter((line) => line !== '') : []
+    return existsSync(log)
+      ? readFileSync(log, 'utf8')
+          .split('\n')
+          .filter((line) => line !== '')
+      : []
   }
 
   /** Starts the run, or goes on with it, in a process of its own. */

@@ -7,6 +7,7 @@ import { evolve } from '../../src/kernel/evolve.js'
 import { loadState, saveState } from '../../src/kernel/snapshot.js'
 import { newState } from '../../src/kernel/state.js'
 import { journal, opened } from '../engine/opened.js'
+import { type Heard, lastResults, spied } from './spied.js'
 
 const done: string[] = []
 const book = tool({
@@ -32,6 +33,22 @@ test('what the tools of a model did is undone, last first, when the run fails', 
     { undo: { tool: 'book', input: { item: 'flight' } } },
     { undo: { tool: 'book', input: { item: 'room' } } },
   ])
+})
+
+test.each<[string, () => unknown, RegExp]>([
+  ['takes too long', () => new Promise(() => {}), /took longer than 20 ms/],
+  ['gives what is no JSON', () => new Date(), /is no JSON/],
+])('a tool that can be undone and %s may have been done: it is not undone, and that is said', async (_, run, said) => {
+  const pay = tool({ description: 'Pays.', input: z.object({}), timeoutMs: 20, run, compensate: () => void done.push('never') })
+  const shop = topology({ name: 'shop', flows: ['Start -> A -> End'], agents: { A: { tools: { pay }, maxRejections: 0 } } })
+  done.length = 0
+  const { models: spying, heard } = spied(script({ A: [{ tool: 'pay', input: {} }, { invoke: 'Nobody' }] }))
+  await using tutti = await opened({ models: spying })
+  const result = await (await tutti.start(shop)).result()
+  expect(result).toMatchObject({ status: 'failed', error: { code: 'REJECTED' }, rollback: 'partial' })
+  expect(result.report.notUndone).toEqual([expect.stringContaining('r/1/tool/0/0')])
+  expect(lastResults(heard[1] as Heard)).toEqual([expect.stringMatching(said)])
+  expect(done).toEqual([])
 })
 
 test('what a model remembers is the same from a snapshot as from the journal, after every event', async () => {
