@@ -1,13 +1,14 @@
 import { estimatedTokens } from './estimated-tokens.js'
-import type { PromptMessage } from './transcript.js'
+import type { PromptMessage, Transcript } from './transcript.js'
 
 /** Above so many tokens a transcript is summed up before the model is asked again. */
 const contextMax = 100_000
 /** How many characters of it are shown to whoever sums it up: its beginning and its end. */
 const shownMax = 240_000
 
-export function isTooLong(messages: readonly PromptMessage[]): boolean {
-  return estimatedTokens(messages) > contextMax
+/** The request stays as it is, so a long one is no reason: what is summed up is the rest. */
+export function isTooLong({ messages, request }: Transcript): boolean {
+  return estimatedTokens(messages) - estimatedTokens(request) > contextMax
 }
 
 const task =

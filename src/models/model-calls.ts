@@ -45,7 +45,7 @@ export class ModelCalls {
 
   /** Asks the model with all that was said; what no longer fits is summed up first. */
   async next(transcript: Transcript): Promise<ModelAnswer> {
-    if (isTooLong(transcript.messages)) {
+    if (isTooLong(transcript)) {
       const summary = await this.#call(keys.compact(this.#made), summaryPrompt(transcript.messages), {})
       transcript.sumUp(textOf(summary))
     }

@@ -73,6 +73,11 @@ export class Transcript {
     return this.#messages
   }
 
+  /** What the agent was last asked. */
+  get request(): string {
+    return this.#request
+  }
+
   /** What was said in the session before. */
   recall(said: readonly Said[]): void {
     for (const { input, output } of said) {
@@ -144,9 +149,10 @@ export class Transcript {
     if (call?.output === null) this.#calls[index] = { ...call, output }
   }
 
-  /** A summary takes the place of all that was said; only the request stays as it was. */
+  /** A summary takes the place of all that was said; only the request stays as it was. An empty one would be the loss of everything. */
   sumUp(summary: string): void {
     this.#close()
+    if (summary.trim() === '') return
     this.#messages = []
     this.#ids.clear()
     this.#user(`What happened so far, summed up:\n${summary}\n\nWhat you were asked:\n${this.#request}`)

@@ -164,3 +164,17 @@ test('what was summed up is told again in the turns that follow, as it was told 
   const refused = ['assistant: tool-call', 'tool: tool-result']
   expect(heard.slice(2).map(told)).toEqual([[summed], [summed, ...refused], [summed, ...refused, ...refused]])
 })
+
+test.each([
+  ['a request that is long by itself', 'page '.repeat(70_000), [{ tool: 'read', input: {} }, { finish: 'ok' }], 'short'],
+  ['what the model has no summary of', 'read the book', [{ tool: 'read', input: {} }, '', { finish: 'ok' }], 'page '.repeat(70_000)],
+])('%s is told as it is', async (_, input, replies, page) => {
+  const read = tool({ description: 'Reads.', input: z.object({}), run: () => page })
+  const reader = topology({ name: 'reader', flows: ['Start -> A -> End'], agents: { A: { tools: { read } } } })
+  const { models, heard } = spied(script({ A: replies as never }))
+  await using tutti = await opened({ models, invariants: false })
+  expect(await (await tutti.start(reader, { input })).output()).toBe('ok')
+  expect(heard).toHaveLength(replies.length)
+  const [request, call, result] = told(heard.at(-1) as Heard)
+  expect([request, call, result]).toEqual([`user: ${input}`, 'assistant: tool-call', 'tool: tool-result'])
+})
