@@ -45,9 +45,14 @@ export class AnswerFromStream {
       this.#content.push(part)
   }
 
+  /** What there is of it, whether its end has come or not. */
+  get soFar(): AnswerEnd & { readonly content: readonly AnyPart[] } {
+    return { finishReason: undefined, usage: undefined, ...this.#end, content: this.#content }
+  }
+
   /** null as long as the end has not come, and for ever if an error has. */
   get answer(): (AnswerEnd & { readonly content: readonly AnyPart[] }) | null {
-    return this.#end === null || this.#broken ? null : { ...this.#end, content: this.#content }
+    return this.#end === null || this.#broken ? null : this.soFar
   }
 
   #addText(type: string, step: string, part: AnyPart): void {

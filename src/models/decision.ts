@@ -16,6 +16,12 @@ export type ModelDecision =
 /** How many calls of its own tools one answer may have. */
 const callsMax = 128
 
+/** An answer with such an end is not all of it, though what there is may look whole, its last call too: nothing of it is done. */
+const halves: Readonly<Record<string, string | undefined>> = {
+  length: 'the answer was cut off at the limit of its length, so nothing of it was done: say it shorter, or in several steps',
+  'content-filter': 'the filter of the provider stopped the answer, so nothing of it was done: say it in another way',
+}
+
 const act = (action: Action): ModelDecision => ({ kind: 'act', action })
 
 /**
@@ -29,12 +35,15 @@ export async function decisionOf(
   made: (index: number) => boolean,
 ): Promise<ModelDecision> {
   const reject = (problem: string): ModelDecision => ({ kind: 'reject', problem: `${problem}. ${allowedText(offers)}` })
+  const wasMade = calls.some((_, index) => made(index))
+  const half = halves[answer.finish]
+  if (half !== undefined && !wasMade) return reject(half)
   const own = calls.filter(({ tool }) => !isCoordination(tool))
   if (own.length > callsMax) return reject(`${own.length} calls of tools in one answer are too many: at most ${callsMax}`)
   if (own.length > 0) {
     const problems = (await Promise.all(own.map((call) => callable(call, offers)))).map((call) => ('problem' in call ? call.problem : null))
     // Tools are called if there is one that can be; an answer with none that can be is sent back.
-    return problems.includes(null) || calls.some((_, index) => made(index)) ? { kind: 'tools' } : reject(problems.join('; '))
+    return problems.includes(null) || wasMade ? { kind: 'tools' } : reject(problems.join('; '))
   }
   const [first] = calls
   if (first === undefined) return prose(answer, offers, reject)

@@ -1,7 +1,7 @@
 import { failureOf } from '../define/failure-of.js'
 import type { LanguageModel } from '../define/language-model.js'
 import { toJson } from '../kernel/json.js'
-import { AnswerFromStream, type AnyPart } from './answer-parts.js'
+import { type AnswerEnd, AnswerFromStream, type AnyPart } from './answer-parts.js'
 import { reportedCost } from './price.js'
 
 /** What a provider wants to see again with a part, unchanged. */
@@ -34,8 +34,8 @@ export function textOf({ parts }: ModelAnswer): string {
 
 /** What all versions of the specification have in common, as far as it is looked at. */
 interface AnyModel {
-  doGenerate(options: object): PromiseLike<{ content: readonly AnyPart[]; finishReason: unknown; usage: unknown }>
-  doStream(options: object): PromiseLike<{ stream: ReadableStream<AnyPart> }>
+  doGenerate(options: object): PromiseLike<AnyAnswer | undefined>
+  doStream(options: object): PromiseLike<{ readonly stream?: ReadableStream<AnyPart> } | undefined>
 }
 
 /** The name by which a model is known. */
@@ -45,18 +45,29 @@ export const nameOfModel = ({ provider, modelId }: LanguageModel): string => `${
 export type HeardAnswer = Omit<ModelAnswer, 'attempts' | 'inputTokens' | 'outputTokens'> & {
   readonly inputTokens: number | undefined
   readonly outputTokens: number | undefined
+  /** Why it is of no use: it was begun, and used what it used, but it broke off. */
+  readonly broken?: unknown
+}
+
+interface AnyAnswer extends AnswerEnd {
+  readonly content: readonly AnyPart[]
+  readonly broken?: unknown
 }
 
 /** Calls a model. With somebody who listens it is streamed, and what it says is told on as it comes. */
 export async function answerOf(model: LanguageModel, options: object, listener: ((text: string) => void) | null): Promise<HeardAnswer> {
   const any = model as unknown as AnyModel
-  const result = listener === null ? await any.doGenerate(options) : await streamed((await any.doStream(options)).stream, listener)
+  const result = listener === null ? await any.doGenerate(options) : await streamed((await any.doStream(options))?.stream, listener)
+  if (!Array.isArray(result?.content)) throw noAnswer()
   const { content, finishReason, usage } = result
   const costUsd = reportedCost(result)
+  const finish = reasonOf(finishReason)
+  const broken = result.broken ?? (finish === 'error' ? new CutShort('the model broke off with an error') : undefined)
   return {
     ...(costUsd !== undefined && { costUsd }),
+    ...(broken !== undefined && { broken }),
     parts: content.flatMap(partOf),
-    finish: reasonOf(finishReason),
+    finish,
     model: nameOfModel(model),
     inputTokens: tokensOf(usage, 'inputTokens'),
     outputTokens: tokensOf(usage, 'outputTokens'),
@@ -71,7 +82,10 @@ export class CutShort extends Error {
 /** More than any store takes: who goes on for longer has lost itself, and is not listened to until the memory is full. */
 const lettersMax = 20_000_000
 
-async function streamed(stream: ReadableStream<AnyPart>, listener: (text: string) => void) {
+const noAnswer = (): Error => new Error('what it answers is no answer of a model of the AI SDK, version 5 or later')
+
+async function streamed(stream: ReadableStream<AnyPart> | undefined, listener: (text: string) => void): Promise<AnyAnswer> {
+  if (stream === undefined) throw noAnswer()
   const heard = new AnswerFromStream()
   let letters = 0
   const reader = stream.getReader()
@@ -83,12 +97,14 @@ async function streamed(stream: ReadableStream<AnyPart>, listener: (text: string
       if (next.value.type === 'text-delta') listener(String(next.value['delta']))
       heard.add(next.value)
     }
+    if (heard.answer === null || endsUnsaid(heard.answer.finishReason)) throw new CutShort('the model stopped in the middle of its answer')
+  } catch (thrown) {
+    return { ...heard.soFar, broken: thrown ?? new CutShort('the model broke off with an error') }
   } finally {
     // What is left of it is not wanted: the connection is given back.
     reader.cancel().catch(() => {})
   }
-  if (heard.answer === null || endsUnsaid(heard.answer.finishReason)) throw new CutShort('the model stopped in the middle of its answer')
-  return heard.answer
+  return heard.soFar
 }
 
 /** What a stream says of its end, in the words of its error. One that has a status says more than that it broke off. */
@@ -105,6 +121,7 @@ function endsUnsaid(reason: unknown): boolean {
 }
 
 function partOf(part: AnyPart): AnswerPart[] {
+  if (typeof part !== 'object' || part === null) throw noAnswer()
   const meta = metaOf(part['providerMetadata'])
   switch (part.type) {
     case 'text':

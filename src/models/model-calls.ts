@@ -5,15 +5,17 @@ import { type Budget, budgetOf } from './budget.js'
 import { type CallPlace, placeOptions } from './call-place.js'
 import { isTooLong, summaryPrompt } from './compaction.js'
 import { type GuardedCall, guarded } from './guarded-call.js'
-import { answerOf, type ModelAnswer, nameOfModel, textOf } from './model-answer.js'
-import { modelFailure, retryAfterOf } from './model-failure.js'
+import { answerOf, type HeardAnswer, type ModelAnswer, nameOfModel, textOf } from './model-answer.js'
+import { modelFailure, retryAfterOf, wasTaken } from './model-failure.js'
 import type { ModelTurnPort } from './model-turn-port.js'
 import type { Offers } from './offers.js'
 import { keys, type PromptMessage, type Transcript } from './transcript.js'
-import { usageOf } from './usage-of.js'
+import { type Used, usageOf } from './usage-of.js'
 
 /** How a call of a model is repeated if its error is of a kind that passes. */
 const retryDefaults = { attempts: 3, backoffMs: 500, factor: 2, maxBackoffMs: 30_000 }
+/** Of an answer that could not be read. */
+const nothingHeard = { parts: [], inputTokens: undefined, outputTokens: undefined }
 /** A server that says nothing for so long will not answer. */
 const timeoutMs = 600_000
 
@@ -68,13 +70,14 @@ export class ModelCalls {
     const options = { ...acting, ...this.#budget.options }
     const reserve = await this.#budget.reserve(prompt, acting, async () => nameOfModel(await this.#port.model()))
     const { retry } = this.#offers.seat.agent.options
+    const broken: Used[] = []
     const call: GuardedCall = (stop) =>
-      this.#port.activity('model', (ctx) => this.#ask(ctx, stop, { ...options, prompt }, place), {
+      this.#port.activity('model', (ctx) => this.#ask(ctx, stop, { ...options, prompt }, place, broken), {
         key,
         timeoutMs,
         retry: { ...retryDefaults, ...retry },
         waitMs: retryAfterOf,
-        usage: usageOf,
+        usage: (result) => usageOf(result, broken),
         ...(reserve !== null && { reserve }),
       }) as Promise<ModelAnswer>
     const answer = await guarded(this.#port, this.#made, prompt, call).catch((error: unknown) => this.#failed(error))
@@ -98,25 +101,35 @@ export class ModelCalls {
     }
   }
 
-  async #ask(ctx: ActivityContext, stop: AbortSignal | null, options: object, place: CallPlace): Promise<ModelAnswer> {
+  /** `broken` is given what an attempt has used that was begun and is of no use: it is bought all the same. */
+  async #ask(ctx: ActivityContext, stop: AbortSignal | null, options: object, place: CallPlace, broken: Used[]): Promise<ModelAnswer> {
     const { agent } = this.#offers.seat
     let name = agent.name
+    let used: Used | undefined
     try {
       const model = await this.#port.model()
       name = nameOfModel(model)
       const abortSignal = stop === null ? ctx.signal : AbortSignal.any([ctx.signal, stop])
       const providerOptions = placeOptions({ ...place, index: place.index + ctx.attempt - 1 })
-      const answer = await answerOf(model, { ...options, abortSignal, providerOptions }, this.#port.listener())
-      if (answer.finish === 'error') throw Object.assign(new Error('the model broke off with an error'), { isRetryable: true })
-      const tokens = {
-        inputTokens: this.#budget.counted(answer.inputTokens, options),
-        outputTokens: this.#budget.counted(answer.outputTokens, answer.parts),
-      }
-      return { ...answer, ...tokens, attempts: ctx.attempt, ...priced({ ...answer, ...tokens }, this.#port.priceOf(name)) }
+      const { broken: why, ...answer } = await answerOf(model, { ...options, abortSignal, providerOptions }, this.#port.listener())
+      used = this.#used(answer, options)
+      if (why !== undefined) throw why
+      return { ...answer, ...used, attempts: ctx.attempt }
     } catch (error) {
+      if (wasTaken(error)) used ??= this.#used({ ...nothingHeard, model: name }, options)
+      if (used !== undefined) broken.push(used)
       // What a call says that was given up on purpose is no reason to try again.
       throw modelFailure(stop?.aborted === true ? stop.reason : error, name, ctx.attempt, this.#port.now())
     }
+  }
+
+  #used({ model, parts, costUsd, ...told }: Omit<HeardAnswer, 'finish'>, options: object): Used {
+    const inputTokens = this.#budget.counted(told.inputTokens, options)
+    const outputTokens = this.#budget.counted(told.outputTokens, parts)
+    // What the provider says that it cost stands; else its price says it.
+    const price = this.#port.priceOf(model)
+    const cost = costUsd ?? (price === undefined ? undefined : inputTokens * price.input + outputTokens * price.output)
+    return { inputTokens, outputTokens, ...(cost !== undefined && { costUsd: cost }) }
   }
 
   /** The last attempt failed, or a guardrail has stopped the turn: the turn is not tried again for it. */
@@ -127,13 +140,4 @@ export class ModelCalls {
       throw new CodedFailure({ ...failureOf(error), code: 'MODEL_FAILED', retryable: false })
     throw error
   }
-}
-
-/** What the provider says that it cost stands; else its price says it. */
-function priced(
-  { inputTokens, outputTokens, costUsd }: Omit<ModelAnswer, 'attempts'>,
-  price: ReturnType<ModelTurnPort['priceOf']>,
-): { costUsd?: number } {
-  if (costUsd !== undefined || price === undefined) return {}
-  return { costUsd: inputTokens * price.input + outputTokens * price.output }
 }

@@ -25,9 +25,9 @@ const waitMaxMs = 3_600_000
 /** A failed call of a model as data: `retryable` says whether its error is of a kind that passes. Headers and bodies may hold secrets: they stay out, and so does what a server repeats of them. */
 export function modelFailure(thrown: unknown, model: string, attempt: number, now: number): CodedFailure {
   const errors = causesOf(thrown)
-  const status = errors.map(({ statusCode }) => statusCode).find((code) => typeof code === 'number')
+  const status = statusIn(errors)
   const retryAfterMs = waitOf(errors, now)
-  const message = withoutKeys(failureOf(thrown).message, process.env)
+  const message = withoutKeys(wordsOf(thrown, errors), process.env)
   return new CodedFailure({
     code: 'MODEL_FAILED',
     message: `${model}: ${message.slice(0, 1_000)}`,
@@ -43,6 +43,12 @@ export function modelFailure(thrown: unknown, model: string, attempt: number, no
   })
 }
 
+/** Whether the server had said yes to a call that failed: its answer could not be read to the end. */
+export function wasTaken(thrown: unknown): boolean {
+  const status = statusIn(causesOf(thrown))
+  return status !== undefined && status >= 200 && status < 300
+}
+
 /** How long the server wants to be left alone, if it said so. */
 export function retryAfterOf(failure: Failure): number | undefined {
   const wait = (failure.data as { readonly retryAfterMs?: unknown } | undefined)?.retryAfterMs
@@ -55,6 +61,12 @@ export function attemptsOf(failure: Failure): number {
   return typeof attempts === 'number' ? attempts : 1
 }
 
+/** Where the AI SDK says only that an answer could not be read, its cause says why. */
+function wordsOf(thrown: unknown, [, cause]: readonly AnyError[]): string {
+  const { message } = failureOf(thrown)
+  return /^Failed to process \w+ response$/.test(message) && cause !== undefined ? `${message}: ${failureOf(cause).message}` : message
+}
+
 function causesOf(thrown: unknown): AnyError[] {
   const found: AnyError[] = []
   for (let next = thrown; typeof next === 'object' && next !== null && found.length < causesMax; next = (next as AnyError).cause)
@@ -62,12 +74,15 @@ function causesOf(thrown: unknown): AnyError[] {
   return found
 }
 
+const statusIn = (errors: readonly AnyError[]): number | undefined =>
+  errors.map(({ statusCode }) => statusCode).find((code) => typeof code === 'number')
+
 /** Whether the same call may well succeed a moment later. */
 function passes(errors: readonly AnyError[]): boolean {
   // An answer that was cut off is reported with the status of its beginning, which was fine.
   if (errors.some(isNetwork)) return true
-  const status = errors.map(({ statusCode }) => statusCode).find((code) => typeof code === 'number')
-  if (typeof status === 'number') return status === 408 || status === 409 || status === 429 || status >= 500
+  const status = statusIn(errors)
+  if (status !== undefined) return status === 408 || status === 409 || status === 429 || status >= 500
   return errors.some(({ isRetryable }) => isRetryable === true)
 }
 

@@ -1,4 +1,5 @@
 import type { LanguageModel } from '../define/language-model.js'
+import { shown } from '../define/option-check.js'
 import { TuttiError } from '../define/tutti-error.js'
 import { defaultModel, type Environment, type ModelChoice, namedModel } from './model-choice.js'
 import type { ModelSource } from './model-factory.js'
@@ -15,10 +16,18 @@ export async function resolveModel(
 ): Promise<LanguageModel> {
   const { agent, model } = ref
   const made = await from.models?.({ agent, ...(model === undefined ? {} : { model }) })
-  if (made !== undefined) return made
-  if (typeof model === 'object') return model
+  if (made !== undefined) return aModel(made, agent, 'what open({ models }) gives for it')
+  if (typeof model === 'object') return aModel(model, agent, 'what it names')
   const choice = model === undefined ? defaultModel(from.env) : namedModel(model, from.env)
   return load(choice, agent, from.env)
+}
+
+/** What was given by hand is looked at before it is called. */
+function aModel(given: LanguageModel, agent: string, whose: string): LanguageModel {
+  const { doGenerate, doStream } = (given ?? {}) as { readonly doGenerate?: unknown; readonly doStream?: unknown }
+  if (typeof doGenerate === 'function' && typeof doStream === 'function') return given
+  const hint = "give an object of the AI SDK, such as openai('gpt-5.4-mini') makes one; a factory that gives undefined leaves the choice"
+  throw unavailable(agent, `${whose} is no language model: ${shown(given)}`, hint)
 }
 
 /** Which model agents have that name none, and why: for people, with no key in it. */

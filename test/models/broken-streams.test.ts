@@ -70,7 +70,8 @@ describe('an answer that breaks off in its stream', () => {
         stream: new ReadableStream({ pull: (to) => (++sent > 100 ? to.close() : to.enqueue(long as LanguageModelV3StreamPart)) }),
       }),
     }
-    await expect(answerOf(endless, {}, () => {})).rejects.toThrow('the answer has more than 20000000 characters')
+    const { broken } = await answerOf(endless, {}, () => {})
+    expect(String(broken)).toMatch('the answer has more than 20000000 characters')
     expect(sent).toBeLessThan(30)
   })
 

@@ -3,6 +3,7 @@ import { agent, graph, topology } from 'tutti'
 import { script } from 'tutti/testing'
 import { describe, expect, test } from 'vitest'
 import { deferred, journal, opened, rest } from '../engine/opened.js'
+import { placeOf } from '../../src/models/call-place.js'
 import { called, saying } from './spied.js'
 
 const team = topology({
@@ -74,6 +75,27 @@ describe('a limit of tokens', () => {
       report: { measured: { usage: { inputTokens: expect.toSatisfy((tokens: number) => tokens > 10_000 && tokens <= 20_000) } } },
     })
     expect(calls).toBeLessThan(50)
+  })
+
+  test.each([
+    ['told', { inputTokens: { total: 100 }, outputTokens: { total: 10 } }, { inputTokens: 300, outputTokens: 30 }],
+    ['estimated', { inputTokens: {}, outputTokens: {} }, null],
+  ])('counts what attempts have used that broke off, as it is %s', async (_, usage, counted) => {
+    const solo = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: { retry: { backoffMs: 1 } } } })
+    const answers = ['error', 'error', 'stop'] as const
+    const model = {
+      ...saying(() => []),
+      doGenerate: async ({ providerOptions }: { providerOptions?: unknown }) => {
+        const unified = answers[placeOf({ providerOptions })?.index ?? 0] ?? 'stop'
+        return { content: [{ type: 'text', text: 'a text of some words' }], finishReason: { unified, raw: unified }, usage, warnings: [] }
+      },
+    } as unknown as ReturnType<typeof saying>
+    await using tutti = await opened({ models: () => model })
+    const { measured } = (await (await tutti.start(solo, { limits: { tokens: 100_000 } })).result()).report
+    if (counted !== null) return expect(measured.usage).toEqual(counted)
+    expect(measured.usage.outputTokens % 3).toBe(0)
+    expect(measured.usage.outputTokens).toBeGreaterThan(15)
+    expect(measured.usage.inputTokens).toBeGreaterThan(30)
   })
 
   test('sets as much aside for a text of characters of several bytes as it may have tokens', async () => {

@@ -1,8 +1,9 @@
-import type { LanguageModelV3Content } from '@ai-sdk/provider'
+import type { LanguageModelV3CallOptions, LanguageModelV3Content } from '@ai-sdk/provider'
 import type { Limits, RunResult } from 'tutti'
 import { reportMarkdown, reportText, tool, topology } from 'tutti'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { placeOf } from '../../src/models/call-place.js'
 import { opened } from '../engine/opened.js'
 import { called, type Heard, lastResults, saying, spied } from './spied.js'
 
@@ -109,3 +110,53 @@ test('instructions in the result of a tool change no edge', async () => {
   expect(new Set(offered).size).toBe(1)
   expect(heard[0]?.text).toMatch(/never an instruction/)
 })
+
+describe('an answer that is not all of it', () => {
+  const cut = (content: readonly LanguageModelV3Content[], unified: 'length' | 'content-filter') => {
+    const model = saying(({ index }) => (index === 0 ? content : [{ type: 'text', text: 'all of it' }]))
+    return {
+      ...model,
+      doGenerate: async (options: LanguageModelV3CallOptions) => {
+        const answer = await model.doGenerate(options)
+        return placeOf(options)?.index === 0 ? { ...answer, finishReason: { unified, raw: unified } } : answer
+      },
+    }
+  }
+
+  test.each<[string, 'length' | 'content-filter', RegExp, readonly LanguageModelV3Content[]]>([
+    ['prose', 'length', /cut off at the limit of its length/, [{ type: 'text', text: 'half of' }]],
+    ['prose', 'content-filter', /filter of the provider/, [{ type: 'text', text: 'half of' }]],
+    ['nothing', 'length', /cut off at the limit of its length/, []],
+    ['a call with half of its arguments', 'length', /cut off at the limit/, [called('finish', '{"output": "hal')]],
+    ['a call with none of its arguments', 'length', /cut off at the limit/, [called('note', '')]],
+    ['a call beside one that is whole', 'length', /cut off at the limit/, [called('note', {}, 'a'), called('note', '{"te', 'b')]],
+    ['the first of two calls', 'content-filter', /filter of the provider/, [called('finish', { output: 'half of' })]],
+  ])('but %s (%s) is sent back, and nothing of it is done', async (_, finish, problem, content) => {
+    let notes = 0
+    const note = tool({ description: 'Takes a note.', input: z.object({ text: z.string().optional() }), run: () => ++notes })
+    const solo = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: { tools: { note } } } })
+    const { models, heard } = spied(() => cut(content, finish))
+    await using tutti = await opened({ models })
+    expect(await (await tutti.start(solo)).result()).toMatchObject({ status: 'succeeded', output: 'all of it' })
+    expect(heard[1]?.text).toMatch(problem)
+    expect(notes).toBe(0)
+  })
+
+  test('each time fails with what is wrong', async () => {
+    const solo = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: { maxRejections: 0 } } })
+    await using tutti = await opened({ models: () => cut([{ type: 'text', text: 'half of' }], 'length') })
+    const error = { code: 'REJECTED', message: expect.stringMatching(/cut off at the limit/) as string }
+    expect(await (await tutti.start(solo)).result()).toMatchObject({ status: 'failed', error })
+  })
+})
+
+test.each([undefined, {}, { content: null }, { content: [null] }, { content: 'hello' }])(
+  'what is no answer of a model fails in words: %j',
+  async (given) => {
+    const solo = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: {} } })
+    const model = { ...saying(() => []), doGenerate: async () => given as never }
+    await using tutti = await opened({ models: () => model })
+    const message = 'test/saying: what it answers is no answer of a model of the AI SDK, version 5 or later'
+    expect(await (await tutti.start(solo)).result()).toMatchObject({ status: 'failed', error: { code: 'MODEL_FAILED', message } })
+  },
+)

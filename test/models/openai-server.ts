@@ -13,6 +13,8 @@ export type Answer =
   /** Nothing more comes until the client goes away: from the beginning, or in the middle of this answer. */
   | { readonly hang: 'before' }
   | { readonly hang: 'middle'; readonly text: string }
+  /** A text that has no end, with this status. */
+  | { readonly endless: number }
 
 /** A tool call. Text as input is sent as it is, so that it can be no JSON. */
 export interface Call {
@@ -154,6 +156,12 @@ async function say(answer: Answer, received: Received, response: ServerResponse)
     if (answer.hang === 'middle') await half(answer.text, received, response)
     return received.aborted
   }
+  if ('endless' in answer) {
+    response.writeHead(answer.endless, { 'content-type': received.body.stream === true ? 'text/event-stream' : 'application/json' })
+    await write(response, Buffer.from('data: {"choices": [{"message": {"content": "'))
+    for (const more = Buffer.alloc(1_000_000, 'x'); !response.destroyed; ) await write(response, more)
+    return
+  }
   return sayWell(answer, received, response)
 }
 
@@ -167,7 +175,7 @@ function refuse(
   return end(response, [Buffer.from(JSON.stringify({ error: { message: message ?? `status ${status}`, type: 'scripted', code: null } }))])
 }
 
-type Said = Exclude<Answer, string | { status: number } | { cut: string } | { hang: string }>
+type Said = Exclude<Answer, string | { status: number } | { cut: string } | { hang: string } | { endless: number }>
 
 async function sayWell(answer: Said, { body, n }: Received, response: ServerResponse): Promise<void> {
   if (body.stream === true) {

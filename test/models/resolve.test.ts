@@ -98,6 +98,17 @@ describe('what cannot be had is said, with what to do, and no key is shown:', ()
     expect(JSON.stringify([error, String(error), (error as Error).stack])).not.toContain(secret)
   })
 
+  test.each([{}, null, 'openai/gpt-5', () => {}])('what is no model, from a factory or as what the agent names: %s', async (made) => {
+    const models = () => made as never
+    const named = typeof made === 'object' && made !== null ? [resolved(made as never, {})] : []
+    for (const resolving of [resolveModel({ agent: 'Writer' }, { env: {}, models }), ...named]) {
+      const error: unknown = await resolving.catch((thrown: unknown) => thrown)
+      expect(TuttiError.is(error, 'MODEL_UNAVAILABLE')).toBe(true)
+      expect((error as TuttiError).message).toMatch(/^Writer has no model: what .+ is no language model: /)
+      expect((error as TuttiError).hint).toMatch(/AI SDK/)
+    }
+  })
+
   test('a provider that is not installed', () => {
     // Where no node_modules is above, as with somebody who has installed nothing else.
     const folder = mkdtempSync(join(tmpdir(), 'tutti-bare-'))

@@ -203,3 +203,38 @@ test('an agent whose model can not be had fails with what to do, and no key is i
   })
   expect(readFileSync(store).includes('sk-very-secret')).toBe(false)
 })
+
+describe('an answer of a server that can not be read', () => {
+  const solo = (server: OpenAiServer) =>
+    topology({
+      name: 'solo',
+      flows: ['Start -> A -> End'],
+      agents: { A: { model: `${server.url}#tiny`, retry: { attempts: 2, backoffMs: 1 } } },
+    })
+
+  test.each([
+    [200, false],
+    [500, false],
+    [200, true],
+  ])('because it has no end (%i, streamed: %s) is not read until the memory is full', async (endless, deltas) => {
+    await using server = await OpenAiServer.start(() => ({ endless }))
+    await using tutti = await open({ store: 'memory:' })
+    const run = await tutti.start(solo(server))
+    if (deltas) for await (const _ of run.events({ deltas }));
+    const message = expect.stringMatching(/the answer has more than 60000000 bytes$/) as string
+    expect(await run.result()).toMatchObject({ status: 'failed', error: { code: 'MODEL_FAILED', message } })
+    await Promise.all(server.requests.map(({ aborted }) => aborted))
+  })
+
+  test('because it was cut counts in a limit with what it was asked; one that was refused does not', async () => {
+    await using server = await OpenAiServer.start(({ n }) => (n === 0 ? { cut: 'middle', text: 'half of it' } : 'all of it'))
+    await using other = await OpenAiServer.start(({ n }) => (n === 0 ? { status: 503 } : 'all of it'))
+    await using tutti = await open({ store: 'memory:' })
+    const [cut, refused] = await Promise.all(
+      [server, other].map(async (one) => (await tutti.start(solo(one), { limits: { tokens: 50_000 } })).result()),
+    )
+    expect(refused?.report.measured.usage).toEqual({ inputTokens: 10, outputTokens: 5 })
+    expect(cut).toMatchObject({ status: 'succeeded', output: 'all of it' })
+    expect(cut?.report.measured.usage.inputTokens).toBeGreaterThan(50)
+  })
+})
