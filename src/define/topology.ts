@@ -5,6 +5,7 @@ import { type ActFn, type Agent, type AgentSpec, agentFrom, agentSpecOf, type Sp
 import { type CheckedAgent, checkAgent } from './agent-code.js'
 import { type Topology, type TopologyInternals, withInternals } from './definition.js'
 import { atOnce } from './at-once.js'
+import { byName } from './by-name.js'
 import { digestOf } from './digest.js'
 import type { Edges, Names, Pattern, Targets } from './edges.js'
 import { readFlows } from './flows.js'
@@ -163,7 +164,7 @@ function build(given: Given): Topology {
     ...(given.input === undefined ? {} : { input: given.input }),
     ...(given.output === undefined ? {} : { output: given.output }),
     ...(given.state === undefined ? {} : { state: given.state }),
-    agents: Object.freeze(Object.fromEntries(team.agents.map(({ code }) => [code.name, code]))),
+    agents: byName(team.agents.map(({ code }) => [code.name, code])),
     joins: frozenJson(joins),
     limits: Object.freeze(rules.limits),
     continues: Object.freeze([...(given.continues ?? [])]),
@@ -264,7 +265,7 @@ function mergeProblems(merge: Readonly<Record<string, unknown>>): Problem[] {
 function codeOf(merge: Readonly<Record<string, Merge<unknown>>>, result: 'list' | Code['result']): Code {
   const functions = Object.entries(merge).flatMap(([key, how]) => (typeof how === 'function' ? [[key, atOnce(how, 'it')] as const] : []))
   const code: Code = {
-    merge: Object.freeze(Object.fromEntries(functions)),
+    merge: byName(functions),
     ...(typeof result === 'function' ? { result: atOnce(result, 'it') } : {}),
   }
   return Object.freeze(code)

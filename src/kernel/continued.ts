@@ -1,5 +1,6 @@
 import { rootBarrier } from './ids.js'
 import { joinSpec } from './join.js'
+import { own } from './own.js'
 import { gatesOf, recounted } from './recount.js'
 import type { GraphShape, Shape, StepShape } from './shape.js'
 import type { Barrier, Branch, RunFacts, State } from './state.js'
@@ -17,7 +18,7 @@ export function continued(before: State, shape: Shape): State {
   const barriers = root === undefined || shape.kind !== 'graph' ? before.barriers : before.barriers.set(root.id, rootUnder(root, shape))
   const earlier = [...run.earlier, ...begunSteps(before, run, root, shape)]
   const state = recounted({ ...before, barriers, run: { ...run, shape, slots, earlier } })
-  return { ...state, gates: gatesOf(shape, (step) => root?.slots.get(slots[step] ?? -1)) }
+  return { ...state, gates: gatesOf(shape, (step) => root?.slots.get(own(slots, step) ?? -1)) }
 }
 
 /** The root of a graph: that a step has failed which is not there any more does not fail the run, so that it reads skipped. */
@@ -51,8 +52,8 @@ function begunSteps(state: State, { shape, slots, earlier }: RunFacts, root: Bar
   const live = new Map(root === undefined ? [] : [...liveIn(state, root)].map((branch) => [branch.slot, branch]))
   const before = new Set(earlier.map(({ id }) => id))
   const hasBegun = (step: string): boolean => {
-    const branch = live.get(slots[step] ?? -1)
-    if (branch === undefined) return root === undefined || root.slots.get(slots[step] ?? -1) !== undefined
+    const branch = live.get(own(slots, step) ?? -1)
+    if (branch === undefined) return root === undefined || root.slots.get(own(slots, step) ?? -1) !== undefined
     return isInFlight(branch) || (branch.standing.status !== 'gated' && next.nodes.includes(step))
   }
   const begun = new Set(shape.steps.flatMap(({ id }) => (before.has(id) || hasBegun(id) ? [id] : [])))

@@ -3,6 +3,7 @@ import { isInFlight, notThere } from './continued.js'
 import type { Draft } from './draft.js'
 import { emit } from './draft.js'
 import { byId, rootBarrier, rootBranch } from './ids.js'
+import { own } from './own.js'
 import type { GraphShape, Shape, StepShape } from './shape.js'
 import type { Branch, State } from './state.js'
 import { liveIn, shapeOf, stepShape } from './state.js'
@@ -66,7 +67,7 @@ function letGoOn(draft: Draft, { joins }: Shape): void {
 /** The steps that are new have slots after all others. False if they are too many. */
 function openSteps(draft: Draft, { steps, limits }: GraphShape, from: number): boolean {
   const { slots = {}, width = 0 } = draft.state.run ?? {}
-  const fresh = steps.filter(({ id }) => slots[id] === undefined)
+  const fresh = steps.filter(({ id }) => own(slots, id) === undefined)
   if (draft.state.branchesUsed + fresh.length > limits.maxBranches) {
     crossLimit(draft, 'LIMIT_BRANCHES', `the run needs more than the ${limits.maxBranches} branches it may have (maxBranches)`)
     return false

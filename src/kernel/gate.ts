@@ -3,6 +3,7 @@ import { emit } from './draft.js'
 import type { Failure } from './failure.js'
 import { childBranch, rootBarrier, rootBranch } from './ids.js'
 import { needOf } from './join.js'
+import { own } from './own.js'
 import type { GraphShape, StepShape } from './shape.js'
 import type { Barrier, Branch } from './state.js'
 import { barrierOf, branchOf, shapeOf, stepShape } from './state.js'
@@ -21,7 +22,7 @@ function decideGate(draft: Draft, shape: GraphShape, index: number): boolean {
   const step = shape.steps[index]
   if (step === undefined) return false
   const { slots = {}, width = 0 } = draft.state.run ?? {}
-  const branch = rootBranch(slots[step.id] ?? index, width)
+  const branch = rootBranch(own(slots, step.id) ?? index, width)
   const gate = draft.state.gates.get(step.id)
   if (gate === undefined || draft.state.branches.get(branch)?.standing.status !== 'gated') return false
   const need = needOf(step.join.policy, step.after.length)
@@ -42,7 +43,7 @@ function settledAs(draft: Draft, step: StepShape, how: 'succeeded' | 'not'): str
   const { places = {}, slots = {} } = draft.state.run ?? {}
   const after = [...new Set(step.after)].sort((a, b) => (places[a] ?? 0) - (places[b] ?? 0))
   return after.filter((id) => {
-    const slot = root.slots.get(slots[id] ?? -1)
+    const slot = root.slots.get(own(slots, id) ?? -1)
     return slot !== undefined && (slot.status === 'arrived') === (how === 'succeeded')
   })
 }
