@@ -2,7 +2,8 @@ import type { AgentCode } from '../define/agent-code.js'
 import type { Internals } from '../define/definition.js'
 import type { Command } from '../kernel/command.js'
 import type { Failure } from '../kernel/failure.js'
-import type { Attempt } from '../kernel/state.js'
+import { illegal } from '../kernel/legal.js'
+import type { Attempt, State } from '../kernel/state.js'
 import type { AgentBody } from './agent-record.js'
 
 /** The agents of a definition. The steps of a graph are none, except that a step may run a definition of its own. */
@@ -27,6 +28,13 @@ export function failedBy(command: Command): boolean | null {
     default:
       return null
   }
+}
+
+/** Whether an attempt is sent back, or will be by the kernel. */
+export function rejectedBy(command: Command, state: State): boolean {
+  if (command.type !== 'turn.complete') return command.type === 'turn.reject'
+  const branch = state.branches.get(command.branch)
+  return branch !== undefined && illegal(state, branch, command.action) !== null
 }
 
 /** Why a turn of an agent that may not act fails. */

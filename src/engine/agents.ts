@@ -1,4 +1,5 @@
 import { TuttiError } from '../define/tutti-error.js'
+import { thrownText } from '../kernel/thrown-text.js'
 import { type AgentBody, agentKind, changedBy, decodeAgent, registered } from './agent-record.js'
 import { afterAttempt, type Breaker, probing, unprobed } from './breaker.js'
 import type { Put, Store } from './store.js'
@@ -17,6 +18,12 @@ export interface AgentsPort {
 
 /** Whether a turn of an agent may begin: `probe` if it may after it has asked to be the one that tries. */
 export type Admission = 'go' | 'wait' | 'fail' | 'probe'
+
+/** What an attempt has come to; whether it is rejected is only looked at where failures are counted. */
+export interface Came {
+  readonly failed: boolean
+  rejected(): boolean
+}
 
 /** What becomes of an agent, with what else is written at once; null: nothing is written. */
 export interface Update {
@@ -72,7 +79,7 @@ export class Agents {
     try {
       this.#learn(name, stored, decodeAgent(name, text))
     } catch (error) {
-      this.#port.onLog({ level: 'error', message: error instanceof Error ? error.message : String(error) })
+      this.#port.onLog({ level: 'error', message: thrownText(error) })
     }
   }
 
@@ -113,11 +120,12 @@ export class Agents {
   }
 
   /** An attempt has come to something; null: nothing need be written about it, as of an agent that works. */
-  attempted(name: string, of: () => string, breaker: Breaker | undefined, failed: boolean): Promise<void> | null {
+  attempted(name: string, of: () => string, breaker: Breaker | undefined, came: Came): Promise<void> | null {
     const body = this.known(name)
-    if (body === undefined || (failed ? breaker === undefined : body.failures === 0 && body.probe === null)) return null
+    if (body === undefined || (came.failed ? breaker === undefined : body.failures === 0 && body.probe === null)) return null
     const at = this.#port.clock.now()
-    return this.#quietly(this.update(name, (now) => ({ body: afterAttempt(now, breaker, { failed, probes: this.#probes(now, of), at }) })))
+    const end = { failed: came.failed, rejected: came.rejected(), at }
+    return this.#quietly(this.update(name, (now) => ({ body: afterAttempt(now, breaker, { ...end, probes: this.#probes(now, of) }) })))
   }
 
   /** Asks that this turn may try whether a failed agent works again; one at a time. */
@@ -241,7 +249,7 @@ export class Agents {
     } catch (error) {
       this.#port.onLog({
         level: 'warn',
-        message: `an agent's record could not be changed: ${error instanceof Error ? error.message : String(error)}`,
+        message: `an agent's record could not be changed: ${thrownText(error)}`,
       })
     }
   }

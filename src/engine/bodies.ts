@@ -5,11 +5,12 @@ import { entryOf } from '../kernel/fold-undo.js'
 import { attemptId } from '../kernel/ids.js'
 import type { Attempt } from '../kernel/state.js'
 import { runsChild } from '../kernel/state.js'
+import { thrownText } from '../kernel/thrown-text.js'
 import type { UndoAttempt } from '../kernel/undo-state.js'
 import { pricesFrom } from '../models/price.js'
 import { resolveModel } from '../models/resolve.js'
 import { Toolboxes } from '../models/toolboxes.js'
-import { agentOf, failedBy } from './agent-turns.js'
+import { agentOf, failedBy, rejectedBy } from './agent-turns.js'
 import type { Alarms } from './alarms.js'
 import { childRun, endChildRun, undoChildRun } from './child-run.js'
 import type { Engine } from './engine.js'
@@ -136,7 +137,7 @@ export class Bodies {
       return await endChildRun(engine, entry.state, attempt)
     } catch (error) {
       if (engine.closed) throw error
-      engine.options.onLog({ level: 'error', message: `a child run could not be ended: ${String(error)}`, runId: entry.id })
+      engine.options.onLog({ level: 'error', message: `a child run could not be ended: ${thrownText(error)}`, runId: entry.id })
       return {}
     }
   }
@@ -226,7 +227,8 @@ export class Bodies {
     // Of a run that another worker has, nothing is said any more.
     const agent = failed === null || entry.owner === null ? null : agentOf(definition, attempt)
     if (agent === null || failed === null) return null
-    return this.#port.engine.agents.attempted(agent.name, () => turnId(entry, attempt), agent.options.breaker, failed)
+    const rejected = (): boolean => rejectedBy(command, entry.state)
+    return this.#port.engine.agents.attempted(agent.name, () => turnId(entry, attempt), agent.options.breaker, { failed, rejected })
   }
 
   // ── undos ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -405,7 +407,7 @@ export class Bodies {
     if (made === null) return
     const { resources: provided, onLog } = this.#port.engine.options
     const warn = (error: unknown): void =>
-      onLog({ level: 'warn', message: `a resource could not be disposed: ${String(error)}`, runId: entry.id })
+      onLog({ level: 'warn', message: `a resource could not be disposed: ${thrownText(error)}`, runId: entry.id })
     // A resource that could not be made has nothing to dispose: its failure was the turn's.
     made.then(
       (resources) => disposeResources(provided, resources).catch(warn),

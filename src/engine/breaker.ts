@@ -9,12 +9,19 @@ export interface Breaker {
 /** One attempt of an agent has ended; `probes`: it was the one that was let through to see whether it works again. */
 export interface AttemptEnd {
   readonly failed: boolean
+  /** Rejected: no failure, and no sign that the failures are over. */
+  readonly rejected: boolean
   readonly probes: boolean
   readonly at: number
 }
 
 /** What the end of an attempt makes of its agent; null if nothing. Failures are counted in the record, so over all runs and processes. */
-export function afterAttempt(body: AgentBody, breaker: Breaker | undefined, { failed, probes, at }: AttemptEnd): AgentBody | null {
+export function afterAttempt(
+  body: AgentBody,
+  breaker: Breaker | undefined,
+  { failed, rejected, probes, at }: AttemptEnd,
+): AgentBody | null {
+  if (rejected && !probes) return null
   if (!failed) return afterSuccess(body, probes, at)
   if (breaker === undefined) return null
   const counted = { ...body, failures: body.failures + 1 }

@@ -67,6 +67,31 @@ test('the attempts of one turn count too, and the one after the last that may be
   expect(is.attempts).toBe(3)
 })
 
+test('a rejected attempt does not count: the failures around it are in a row, and one that tries has not failed', async () => {
+  let does: 'fail' | 'reject' = 'fail'
+  const act = (turn: SoloTurn) => {
+    if (does === 'fail') throw new Error('it is down')
+    return turn.reply('nobody waits')
+  }
+  const definition = solo({ act, breaker: { failures: 2, probeMs: 1_000 }, maxRejections: 0 } as never)
+  await using at = await timed({ definitions: [definition] })
+  const { tutti, clock } = at
+  const code = async () => {
+    const result = await (await tutti.start(definition)).result()
+    return result.status === 'failed' && result.error.code
+  }
+  expect(await code()).toBe('AGENT_FAILED')
+  does = 'reject'
+  expect(await code()).toBe('REJECTED')
+  does = 'fail'
+  expect(await code()).toBe('AGENT_FAILED')
+  expect(await code()).toBe('AGENT_STOPPED')
+  does = 'reject'
+  await clock.advance(1_000)
+  expect(await code()).toBe('REJECTED')
+  expect(await tutti.agents.get('A')).toMatchObject({ status: 'running', runtime: 'running' })
+})
+
 test("with whenStopped: 'wait' turns wait for the one that tries, in a process that was opened later too", async () => {
   const store = memoryStore()
   const { is, definition } = flaky({ breaker: { failures: 1, probeMs: 500 }, whenStopped: 'wait' })
