@@ -7,6 +7,7 @@ import { type Agent, agentSpecOf } from './agent.js'
 import { retryProblems } from './agent-code.js'
 import { type Definition, type Graph, type GraphInternals, isDefinition, type StepCode, withInternals } from './definition.js'
 import { atOnce } from './at-once.js'
+import { byName } from './by-name.js'
 import { digestOf } from './digest.js'
 import { frozenJson } from './frozen-json.js'
 import { invalidDefinition } from './invalid-definition.js'
@@ -182,7 +183,8 @@ const aJoin: Kind = {
   words: "'all', 'any', 'majority', 'settled', { quorum }, { ratio } or { policy }",
 }
 const anOnError: Kind = {
-  is: (value) => ['fail', 'skip', 'pause'].includes(value as string) || (aRecord.is(value) && 'fallback' in (value as object)),
+  is: (value) =>
+    ['fail', 'skip', 'pause'].includes(value as string) || (aRecord.is(value) && Object.keys(value as object).join() === 'fallback'),
   words: "'fail', 'skip', 'pause' or { fallback }",
 }
 const aRun: Kind = {
@@ -244,7 +246,7 @@ function build({ name, options }: Head, links: readonly Link[], result: unknown)
     kind: 'graph',
     name: name as string,
     version: options.version ?? '1',
-    limits: runLimits({ ...options.limits, ...(options.concurrency !== undefined && { concurrency: options.concurrency }) }),
+    limits: runLimits(limitsOf(options)),
     nodes: steps.map(({ shape }) => shape.id),
     edges: [],
     joins: [],
@@ -259,11 +261,11 @@ function build({ name, options }: Head, links: readonly Link[], result: unknown)
   const internals: GraphInternals = {
     kind: 'graph',
     shape,
-    steps: Object.freeze(Object.fromEntries(steps.map((step) => [step.shape.id, step.code]))),
+    steps: byName(steps.map((step) => [step.shape.id, step.code])),
     ...(options.input === undefined ? {} : { input: options.input }),
     ...(options.output === undefined ? {} : { output: options.output }),
     code: Object.freeze({ merge: {}, ...(output === undefined ? {} : { output }) }),
-    limits: Object.freeze({ ...options.limits }),
+    limits: Object.freeze(limitsOf(options)),
     continues: Object.freeze([...(options.continues ?? [])]),
   }
   return withInternals(
@@ -277,6 +279,12 @@ function build({ name, options }: Head, links: readonly Link[], result: unknown)
     },
     internals,
   )
+}
+
+/** `concurrency` is a limit like the others; where it is given in both places, the tighter one holds. */
+function limitsOf({ limits, concurrency }: GraphOptions): Limits {
+  if (concurrency === undefined) return { ...limits }
+  return { ...limits, concurrency: Math.min(concurrency, limits?.concurrency ?? concurrency) }
 }
 
 /** What makes the output, checked by the graph's schema. It is called where the run ends, which can't wait: the schema must answer at once. */

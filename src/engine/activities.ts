@@ -12,6 +12,7 @@ import { backoffMs } from '../kernel/retry.js'
 import type { ActivityRecord, TurnWork } from '../kernel/state.js'
 import type { ActivityOptions } from '../models/activity-port.js'
 import { CodedFailure, failureOf, tooLarge } from '../define/failure-of.js'
+import { thrownText } from '../kernel/thrown-text.js'
 import type { ActivityOutcome, Seam } from './seam.js'
 import type { Clock } from './tutti.js'
 
@@ -378,7 +379,7 @@ export class Activities {
 
   /** What is wrong with the code around an activity ends the attempt. */
   #spoil(thrown: unknown): void {
-    this.#port.onBroken(thrown instanceof Error ? thrown : new Error(String(thrown)))
+    this.#port.onBroken(thrown instanceof Error ? thrown : new Error(thrownText(thrown)))
     this.#leave()
   }
 

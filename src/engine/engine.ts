@@ -10,6 +10,7 @@ import { attemptId } from '../kernel/ids.js'
 import { owedSince } from '../kernel/outstanding.js'
 import type { State, Timer } from '../kernel/state.js'
 import { attemptsOf, isOver, newState } from '../kernel/state.js'
+import { thrownText } from '../kernel/thrown-text.js'
 import type { ModelSource } from '../models/model-factory.js'
 import type { Prices } from '../models/price.js'
 import { agentsOf } from './agent-turns.js'
@@ -298,7 +299,7 @@ export class Engine {
       .then(() => alignChildren(this, entry.state))
       .catch((error: unknown) => {
         if (!this.#closed)
-          this.options.onLog({ level: 'warn', message: `its child runs could not be told: ${String(error)}`, runId: entry.id })
+          this.options.onLog({ level: 'warn', message: `its child runs could not be told: ${thrownText(error)}`, runId: entry.id })
       })
     return entry.aligned
   }
@@ -440,7 +441,7 @@ export class Engine {
     } catch (error) {
       this.options.onLog({
         level: 'error',
-        message: `a run could not be claimed: ${error instanceof Error ? error.message : String(error)}`,
+        message: `a run could not be claimed: ${thrownText(error)}`,
         runId: row.id,
       })
       // Then it is tried again; what can't be read will not be better then.
@@ -748,7 +749,7 @@ export class Engine {
     } catch (error) {
       this.options.onLog({
         level: 'warn',
-        message: `the worker could not leave the store: ${error instanceof TuttiError ? error.code : String(error)}`,
+        message: `the worker could not leave the store: ${error instanceof TuttiError ? error.code : thrownText(error)}`,
       })
     }
     this.listeners.close()

@@ -3,6 +3,7 @@ import type { Event } from '../kernel/event.js'
 import { evolve } from '../kernel/evolve.js'
 import type { State } from '../kernel/state.js'
 import { newState } from '../kernel/state.js'
+import { thrownText } from '../kernel/thrown-text.js'
 import { agentKind } from './agent-record.js'
 import { decodeEvents } from './codec.js'
 import { waitFor } from './out-of-reach.js'
@@ -148,7 +149,7 @@ export class Lookout {
   /** The store could not be looked at: nobody else would try it again while nobody asks. */
   #failed(error: unknown): void {
     this.#lookAgain = true
-    this.#port.onLog({ level: 'warn', message: `the store could not be looked at: ${String(error)}` })
+    this.#port.onLog({ level: 'warn', message: `the store could not be looked at: ${thrownText(error)}` })
     const again = (): void => {
       if (this.#lookAgain) this.look()
     }

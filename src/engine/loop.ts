@@ -8,6 +8,7 @@ import { checkStep, InvariantError } from '../kernel/invariants.js'
 import { toJson } from '../kernel/json.js'
 import type { State } from '../kernel/state.js'
 import { isOver } from '../kernel/state.js'
+import { thrownText } from '../kernel/thrown-text.js'
 import { agentKind } from './agent-record.js'
 import type { Backlog } from './backlog.js'
 import { weightOf } from './backlog.js'
@@ -215,7 +216,7 @@ export class Loop {
     const next = this.#isGivenUp ? 'and is not waited for any longer' : `trying again in ${waitMs} ms`
     this.#port.onLog({
       level: 'error',
-      message: `the store is out of reach, ${next}: ${error instanceof Error ? error.message : String(error)}`,
+      message: `the store is out of reach, ${next}: ${thrownText(error)}`,
     })
     for (const entry of entries) {
       entry.queue = this.#kept(entry.queue, error)
@@ -336,7 +337,7 @@ export class Loop {
 
   /** A bug of ours stops that run and keeps its journal; never the process. */
   #break(entry: RunEntry, taken: readonly Submission[], error: unknown): void {
-    const broken = error instanceof Error ? error : new Error(String(error))
+    const broken = error instanceof Error ? error : new Error(thrownText(error))
     entry.broken = broken
     this.#port.onLog({ level: 'error', message: `the run is stopped: ${broken.message}`, runId: entry.id })
     for (const submission of [...taken, ...entry.queue.splice(0)]) {
@@ -453,13 +454,13 @@ function problemOf(command: Command): string | null {
     return 'problem' in json ? `it is no JSON at ${json.path}: ${json.problem}` : null
   } catch (error) {
     // A proxy or a getter may throw whatever it likes.
-    return error instanceof Error ? error.message : String(error)
+    return thrownText(error)
   }
 }
 
 /** What an owner hears of something that can't be said: its run is stopped, and nobody waits for more. */
 function unsaid(error: unknown): Outcome {
-  return { refusal: { code: 'STALE_ATTEMPT', message: error instanceof Error ? error.message : String(error) } }
+  return { refusal: { code: 'STALE_ATTEMPT', message: thrownText(error) } }
 }
 
 function waitsChanged(before: State, state: State): boolean {

@@ -2,6 +2,7 @@ import type { Provided, Resource } from '../define/resource.js'
 import { provisionOf } from '../define/resource.js'
 import type { State } from '../kernel/state.js'
 import { CodedFailure } from '../define/failure-of.js'
+import { thrownText } from '../kernel/thrown-text.js'
 
 const makesMax = 3
 
@@ -35,7 +36,7 @@ async function make(name: string, maker: () => unknown): Promise<unknown> {
       return await maker()
     } catch (error) {
       if (attempt < makesMax) continue
-      const why = error instanceof Error ? error.message : String(error)
+      const why = thrownText(error)
       throw new CodedFailure({
         code: 'RESOURCE_MISSING',
         message: `the resource '${name}' could not be made: ${why}`,

@@ -14,6 +14,7 @@ import { toJson } from '../kernel/json.js'
 import type { RunLimits } from '../kernel/shape.js'
 import type { Parent, Said } from '../kernel/state.js'
 import { checked } from '../define/check-schema.js'
+import { thrownText } from '../kernel/thrown-text.js'
 import { checkSession, conversationOf } from './conversation.js'
 import type { Engine } from './engine.js'
 import { keyReused, onceUnder } from './keyed.js'
@@ -166,7 +167,7 @@ function firstState(definition: Internals, input: unknown): BranchState | undefi
   try {
     made = definition.state(input)
   } catch (cause) {
-    throw new TuttiError('INVALID_INPUT', `\`state\` threw for this input: ${cause instanceof Error ? cause.message : String(cause)}`, {
+    throw new TuttiError('INVALID_INPUT', `\`state\` threw for this input: ${thrownText(cause)}`, {
       cause,
     })
   }

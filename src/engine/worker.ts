@@ -1,3 +1,4 @@
+import { thrownText } from '../kernel/thrown-text.js'
 import { systemClock } from './clock.js'
 import type { Executable, Refused, RunRow, Store } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
@@ -175,7 +176,6 @@ export class Worker {
   }
 
   #warn(what: string, error: unknown): void {
-    if (!this.#stop.signal.aborted)
-      this.#port.onLog({ level: 'warn', message: `${what}: ${error instanceof Error ? error.message : String(error)}` })
+    if (!this.#stop.signal.aborted) this.#port.onLog({ level: 'warn', message: `${what}: ${thrownText(error)}` })
   }
 }

@@ -4,11 +4,13 @@ import type { Failure, FailureCode } from './failure.js'
 import { byId } from './ids.js'
 import { toJson } from './json.js'
 import { compensateRun, rollbackOf } from './compensation.js'
+import { own } from './own.js'
 import { contributions } from './reported.js'
 import type { GraphShape, TopologyShape } from './shape.js'
 import type { Barrier, Outcome } from './state.js'
 import { stepOutputs, withoutHoles } from './step-outputs.js'
 import { shapeOf } from './state.js'
+import { thrownText } from './thrown-text.js'
 
 interface FinishOf {
   readonly by: string
@@ -80,7 +82,7 @@ function computed(draft: Draft, all: readonly FinishOf[]): Outcome {
 /** The failure of the first failed step in declared order, with the others beside it; else what the graph makes of its steps. */
 function graphOutcome(draft: Draft, { steps, required, result }: GraphShape, root: Barrier): Outcome {
   const slotOf = draft.state.run?.slots ?? {}
-  const slots = steps.map(({ id }) => root.slots.get(slotOf[id] ?? -1))
+  const slots = steps.map(({ id }) => root.slots.get(own(slotOf, id) ?? -1))
   const [first, ...others] = slots.flatMap((slot) => (slot?.status === 'failed' ? [slot.error] : []))
   if (first !== undefined) return { status: 'failed', error: others.length === 0 ? first : { ...first, others } }
   const missing = steps.find(({ id }, index) => required.includes(id) && slots[index]?.status === 'skipped')
@@ -102,7 +104,7 @@ function made(make: () => unknown): Outcome {
     if ('problem' in json) return failed('RESULT_FAILED', `\`result\` gave what is no JSON at ${json.path}: ${json.problem}`)
     return { status: 'succeeded', output: json.value }
   } catch (error) {
-    return failed('RESULT_FAILED', `\`result\` threw: ${error instanceof Error ? error.message : String(error)}`)
+    return failed('RESULT_FAILED', `\`result\` threw: ${thrownText(error)}`)
   }
 }
 

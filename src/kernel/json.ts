@@ -4,7 +4,8 @@ export interface NotJson {
   readonly problem: string
 }
 
-const depthMax = 500
+/** How deep a value may be nested. */
+export const depthMax = 500
 
 /**
  * Checks, copies and freezes a value in one walk. What is not JSON is refused with its path and never changed silently; properties that

@@ -2,8 +2,10 @@ import type { BranchState } from './action.js'
 import type { Draft } from './draft.js'
 import { NeedsCode } from './draft.js'
 import { sameJson, toJson } from './json.js'
+import { own } from './own.js'
 import type { Barrier, Branch } from './state.js'
 import { branchOf, shapeOf } from './state.js'
+import { thrownText } from './thrown-text.js'
 
 export type Merged = { readonly state: BranchState | undefined } | { readonly problem: string }
 
@@ -14,12 +16,13 @@ export type Merged = { readonly state: BranchState | undefined } | { readonly pr
 function merged(draft: Draft, base: BranchState, mine: BranchState, states: readonly BranchState[]): Merged {
   const made: Record<string, unknown> = {}
   for (const [key, how] of Object.entries(shapeOf(draft.state).merge)) {
-    const changed = states.map((state) => state[key]).filter((value) => !sameJson(value, base[key]))
-    if (how === 'mine') made[key] = mine[key]
-    else if (changed.length === 0) made[key] = base[key]
+    const before = own(base, key)
+    const changed = states.map((state) => own(state, key)).filter((value) => !sameJson(value, before))
+    if (how === 'mine') made[key] = own(mine, key)
+    else if (changed.length === 0) made[key] = before
     else if (how === 'last') made[key] = changed.at(-1)
     else {
-      const result = called(draft, key, base[key], changed)
+      const result = called(draft, key, before, changed)
       if ('problem' in result) return result
       made[key] = result.value
     }
@@ -35,7 +38,7 @@ function called(draft: Draft, key: string, base: unknown, changed: readonly unkn
     const json = toJson(merge(base, Object.freeze(changed)))
     return 'problem' in json ? { problem: `the merge of '${key}' gave what is no JSON at ${json.path}: ${json.problem}` } : json
   } catch (error) {
-    return { problem: `the merge of '${key}' threw: ${error instanceof Error ? error.message : String(error)}` }
+    return { problem: `the merge of '${key}' threw: ${thrownText(error)}` }
   }
 }
 

@@ -1,10 +1,12 @@
+import { depthMax } from './json.js'
+import { own } from './own.js'
 import type { Barrier, State } from './state.js'
 
 /** The outputs of the given steps that have succeeded, frozen; the others are not there. A skipped item reads undefined in its list. */
 export function stepOutputs(state: State, root: Barrier, sees: readonly string[]): Readonly<Record<string, unknown>> {
   const outputs: Record<string, unknown> = {}
   for (const id of sees) {
-    const slot = root.slots.get(state.run?.slots[id] ?? -1)
+    const slot = root.slots.get(own(state.run?.slots ?? {}, id) ?? -1)
     if (slot?.status === 'arrived') outputs[id] = slot.holes === undefined ? slot.value : withHoles(slot.value, slot.holes)
   }
   return Object.freeze(outputs)
@@ -16,9 +18,11 @@ function withHoles(value: unknown, holes: readonly number[]): unknown {
   return Object.freeze(list)
 }
 
-/** What a graph gives: in JSON a skipped item is null. */
-export function withoutHoles(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map((item: unknown) => (item === undefined ? null : withoutHoles(item)))
-  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutHoles(item)]))
+/** What a graph gives: in JSON a skipped item is null. What is no JSON stays as it is, to be refused with the path to it. */
+export function withoutHoles(value: unknown, around: readonly object[] = []): unknown {
+  if (typeof value !== 'object' || value === null || around.includes(value) || around.length > depthMax) return value
+  const inside = [...around, value]
+  if (Array.isArray(value)) return value.map((item: unknown) => (item === undefined ? null : withoutHoles(item, inside)))
+  if (Object.getPrototypeOf(value) !== Object.prototype || Object.getOwnPropertySymbols(value).length > 0) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutHoles(item, inside)]))
 }

@@ -182,6 +182,7 @@ describe('a graph is refused', () => {
     [{ run, join: 'any' }, 'BAD_JOIN steps.a.join'],
     [{ run, join: { quorum: 2 } }, 'BAD_JOIN steps.a.join'],
     [{ run, onError: 'ignore' }, 'BAD_OPTION steps.a.onError'],
+    [{ run, onError: { fallback: 1, retry: 2 } }, 'BAD_OPTION steps.a.onError'],
     [{ run, onError: { fallback: () => 1 } }, 'BAD_OPTION steps.a.onError.fallback'],
     [{ run, retry: { attempts: 0 } }, 'BAD_OPTION steps.a.retry.attempts'],
     [{ run, timeoutMs: -1 }, 'BAD_OPTION steps.a.timeoutMs'],

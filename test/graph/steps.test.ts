@@ -256,7 +256,12 @@ describe('retries', () => {
 })
 
 describe('limits', () => {
-  test('a graph lets no more steps run at once than its concurrency, and runs all of them', async () => {
+  test.each([
+    { concurrency: 2 },
+    { limits: { concurrency: 2 } },
+    { concurrency: 2, limits: { concurrency: 5 } },
+    { concurrency: 5, limits: { concurrency: 2 } },
+  ])('a graph lets no more steps run at once than its concurrency, and runs all of them: %j', async (options) => {
     await using tutti = await open({ store: 'memory:', invariants: true })
     let now = 0
     let most = 0
@@ -266,7 +271,7 @@ describe('limits', () => {
       now -= 1
       return 1
     }
-    const definition = graph('two', { concurrency: 2 })
+    const definition = graph('two', options)
       .step('a', { run: busy })
       .step('b', { run: busy })
       .step('c', { run: busy })
@@ -342,6 +347,40 @@ describe('what a graph gives', () => {
       status: 'failed',
       error: { code: 'RESULT_FAILED', message: expect.stringContaining('no output') },
     })
+  })
+
+  test('is refused with the path to what is no JSON in it, and whatever is thrown instead of it is told', async () => {
+    await using tutti = await open({ store: 'memory:', invariants: true })
+    const gives = async (output: () => unknown) => {
+      const result = await (
+        await tutti.start(
+          graph('out')
+            .step('a', { run: () => 1 })
+            .output(output),
+        )
+      ).result()
+      return result.status === 'failed' ? `${result.error.code} ${result.error.message}` : result.status
+    }
+    const round: Record<string, unknown> = {}
+    round['in'] = [{ round }]
+    const deep = (levels: number): unknown => (levels === 0 ? 1 : [deep(levels - 1)])
+    expect(await gives(() => round)).toMatch(/RESULT_FAILED .* at in\[0\]\.round.*: a value that contains itself/)
+    expect(await gives(() => deep(5_000))).toMatch(/RESULT_FAILED .* nested more than/)
+    expect(await gives(() => ({ a: [undefined, { [Symbol('s')]: 1 }] }))).toMatch(
+      /RESULT_FAILED .* at a\[1\]: a property named by a symbol/,
+    )
+    const thrown: unknown[] = [
+      Object.create(null),
+      Object.assign(new Error('x'), { message: Object.create(null) }),
+      Symbol('odd'),
+      undefined,
+    ]
+    for (const odd of thrown)
+      expect(
+        await gives(() => {
+          throw odd
+        }),
+      ).toMatch(/RESULT_FAILED .* threw: /)
   })
 
   test('is made at once: what is known to be asynchronous is refused when it is defined, what turns out to be fails the run and no more', async () => {
