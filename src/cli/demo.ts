@@ -1,12 +1,14 @@
-import { createInterface } from 'node:readline/promises'
+import { createInterface, type Interface } from 'node:readline/promises'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { TuttiError } from '../define/tutti-error.js'
 import type { Run } from '../engine/tutti.js'
+import type { Ask } from '../inspect/ask.js'
 import type { CliCommand } from './cli-command.js'
 import { jsonOption, storeOption } from './cli-command.js'
 import { DemoProgress } from './demo-progress.js'
 import { RunTree } from './run-tree.js'
-import { type Driven, exitOf, Session } from './session.js'
+import { type Driven, exitOf, pausedBy, type Session } from './session.js'
 import { escaped, type Shown, shown } from './shown.js'
 import { storePlace } from '../stores/open-store.js'
 import type { Terminal } from './terminal.js'
@@ -51,35 +53,55 @@ async function played(terminal: Terminal, session: Session, run: Run): Promise<D
     for (const ask of driven.asks) {
       const word = (ask.kind === 'question' ? (ask.question as { word: string }) : { word: '' }).word
       terminal.note(shown`The letters make ${escaped(word, 'good')}.`)
-      const answer = await answered(terminal)
-      if (answer === null) {
-        await run.pause({ by: 'Ctrl-C' })
-        return { kind: 'interrupted' }
-      }
-      await run.answer(ask.id, answer, { by: 'tutti demo' })
+      const answer = await answered(terminal, session, ask)
+      if (answer === 'interrupted' && (await pausedBy(run))) return { kind: 'interrupted' }
+      if (typeof answer !== 'boolean') break
+      await answerIfOpen(terminal, run, ask, answer)
     }
   }
 }
 
-/** What the person at the terminal says; yes where there is nobody; null if they interrupt. */
-async function answered(terminal: Terminal): Promise<boolean | null> {
+/** What the person at the terminal says; yes where there is nobody. Not asked on when nobody can answer any more: how the run goes on is told. */
+async function answered(terminal: Terminal, session: Session, ask: Ask): Promise<boolean | 'interrupted' | 'closed'> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) {
     terminal.note(shown`${escaped('?', 'person')} Shall I tell everybody? Nobody is at a terminal: the demo says yes.`)
     return true
   }
+  const enough = new AbortController()
+  const closed = session.closed(ask, enough.signal)
   const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: terminal.isLive })
   try {
-    return await new Promise<boolean | null>((resolve) => {
-      // A terminal that is drawn on gives the key, any other the signal.
-      for (const source of [lines, process]) source.once('SIGINT', () => resolve(null))
-      lines.on('close', () => resolve(true))
-      lines.question('? Shall I tell everybody? [Y/n] ').then(
-        (said) => resolve(!/^\s*n/i.test(said)),
-        () => resolve(true),
-      )
-    })
+    const said = await Promise.race([saidAt(lines), closed])
+    if (typeof said === 'boolean' || said === 'interrupted') return said
+    terminal.note()
+    terminal.note(shown`nobody needs to answer any more: ${said === 'ended' ? 'the run has ended' : 'somebody else has answered'}`)
+    return 'closed'
   } finally {
     lines.close()
+    enough.abort()
+    await closed.catch(() => null)
+  }
+}
+
+function saidAt(lines: Interface): Promise<boolean | 'interrupted'> {
+  return new Promise((resolve) => {
+    // A terminal that is drawn on gives the key, any other the signal.
+    for (const source of [lines, process]) source.once('SIGINT', () => resolve('interrupted'))
+    lines.on('close', () => resolve(true))
+    lines.question('? Shall I tell everybody? [Y/n] ').then(
+      (said) => resolve(!/^\s*n/i.test(said)),
+      () => resolve(true),
+    )
+  })
+}
+
+/** Somebody else may have been faster, or the run's time may be over: what became of it is told by the run. */
+async function answerIfOpen(terminal: Terminal, run: Run, ask: Ask, answer: boolean): Promise<void> {
+  try {
+    await run.answer(ask.id, answer, { by: 'tutti demo' })
+  } catch (error) {
+    if (!TuttiError.is(error) || !['ASK_ALREADY_ANSWERED', 'RUN_ENDED'].includes(error.code)) throw error
+    terminal.note(shown`nobody needed to answer any more: ${error.message}`)
   }
 }
 

@@ -1,6 +1,8 @@
 import { TuttiError } from '../define/tutti-error.js'
 import type { Run, Tutti } from '../engine/tutti.js'
 import type { Store } from '../engine/store.js'
+import type { Ask } from '../inspect/ask.js'
+import { isOver } from '../kernel/state.js'
 import { open } from '../open.js'
 import { exitCode, type ExitCode } from './exit-code.js'
 import type { Loaded } from './load-file.js'
@@ -117,6 +119,21 @@ export class Session implements AsyncDisposable {
     }
   }
 
+  /** Waits until a question is not open any more, and says why not; null if whoever waits has enough before that. */
+  async closed(ask: Ask, enough: AbortSignal): Promise<'answered' | 'ended' | null> {
+    const tree = new RunTree(this.#watched.store, ask.runId)
+    enough.addEventListener('abort', () => this.#watched.moved(), { once: true })
+    while (!enough.aborted) {
+      const { version } = this.#watched
+      await tree.catchUp()
+      const state = tree.state()
+      if (isOver(state)) return 'ended'
+      if (!state.asks.has(ask.id)) return 'answered'
+      await this.#watched.movedSince(version)
+    }
+    return null
+  }
+
   /** Lets go of what a person has interrupted without waiting for long. */
   async letGo(): Promise<void> {
     let timer: NodeJS.Timeout | undefined
@@ -135,7 +152,7 @@ export class Session implements AsyncDisposable {
 }
 
 /** Whether the run is paused now; not if it has ended meanwhile. */
-async function pausedBy(run: Run): Promise<boolean> {
+export async function pausedBy(run: Run): Promise<boolean> {
   try {
     await run.pause({ by: 'Ctrl-C' })
     return true

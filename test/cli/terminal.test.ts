@@ -53,4 +53,18 @@ describe.skipIf(!hasTmux())('in a real terminal', () => {
     screen.press('C-c')
     await screen.shows(/go on with: tutti resume \w+\s+ended 130/)
   })
+
+  test('a question that somebody else has answered, or whose run has ended, is not asked on', async () => {
+    using place = new Place()
+    using screen = new Screen(place)
+    screen.type('tutti demo; echo "ended $?"')
+    await screen.shows(/Shall I tell everybody\? \[Y\/n\]/)
+    const [ask] = await place.json<{ id: string; runId: string }[]>('asks')
+    await place.tutti('answer', ask?.runId ?? '', ask?.id ?? '', 'false', '--detach')
+    await screen.shows(/somebody else has answered[^$]*The secret word stays a secret\.[^$]*ended 0/)
+    screen.type('clear; tutti demo; echo "ended $?"')
+    await screen.shows(/Shall I tell everybody\? \[Y\/n\]/)
+    await place.tutti('cancel', '@last', '--reason', 'enough')
+    await screen.shows(/the run has ended[^$]*was cancelled: enough[^$]*ended 1/)
+  })
 })
