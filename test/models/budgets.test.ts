@@ -108,6 +108,36 @@ describe('a limit of tokens', () => {
     expect(calls()).toBe(0)
   })
 
+  test('counts a call that was given up with all that was set aside for it: nobody will know what it used', async () => {
+    // Each round one of two answers, the other listens to nobody; a call may use at most 4,096 tokens and what its prompt has.
+    const race = (rounds: number) =>
+      topology({
+        name: 'race',
+        flows: ['Start -> H -> End', 'H <-> W'],
+        agents: {
+          H: (turn) => (turn.turn > rounds ? turn.finish('done') : turn.fork(['W', 'W'], { join: 'any', request: turn.turn })),
+          W: {},
+        },
+      })
+    const never = deferred()
+    const quick = saying(() => [{ type: 'text', text: 'done' }])
+    let calls = 0
+    const models: ModelFactory = () => ({
+      ...quick,
+      doGenerate: async (options: Parameters<typeof quick.doGenerate>[0]) => {
+        if (++calls % 2 === 0) await never.promise
+        return quick.doGenerate(options)
+      },
+    })
+    const usage = { inputTokens: 20, outputTokens: 10 }
+    await using tutti = await opened({ models, graceMs: 1 })
+    const limits = { tokens: 20_000 }
+    expect(await (await tutti.start(race(2), { limits })).result()).toMatchObject({ status: 'succeeded', report: { measured: { usage } } })
+    expect(await (await tutti.start(race(9), { limits })).result()).toMatchObject({ status: 'failed', error: { code: 'LIMIT_TOKENS' } })
+    expect(calls).toBeLessThanOrEqual(4 + 8)
+    never.resolve()
+  })
+
   test('that is not there journals no start of a call', async () => {
     await using tutti = await opened({ models: script({ W: ['w'] }) })
     const run = await tutti.start(team)
