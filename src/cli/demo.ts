@@ -107,12 +107,16 @@ async function answerIfOpen(terminal: Terminal, run: Run, ask: Ask, answer: bool
 
 function next(store: string | undefined): readonly Shown[] {
   const last = { id: '@last', store }
-  return [
-    [],
-    shown`Where to look next:`,
+  // What was kept in memory is gone when this is read.
+  const look = [
     shown`  ${commandOf('show', last)}    what happened, branch by branch`,
     shown`  ${commandOf('report', last)}  who called whom, and what came of it`,
     shown`  ${commandOf('tail', last)}    every event of its journal`,
+  ]
+  return [
+    [],
+    shown`Where to look next:`,
+    ...(storePlace(store).kind === 'memory' ? [] : look),
     shown`  ${escaped(`${program()} init`, 'path')}          a project of your own, with a workflow and a test`,
     shown`  ${escaped(`${program()} --help`, 'path')}        everything else`,
   ]

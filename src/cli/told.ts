@@ -1,4 +1,5 @@
 import type { Ask } from '../inspect/ask.js'
+import { storePlace } from '../stores/open-store.js'
 import { failure, questionOf } from './event-line.js'
 import type { Driven } from './session.js'
 import { escaped, type Shown, shown, value } from './shown.js'
@@ -13,6 +14,7 @@ export interface Named {
 /** Tells what became of a run: its output to those who read data, the rest, with what to do next, to the person. */
 export function tell(terminal: Terminal, run: Named, driven: Driven, json: boolean): void {
   if (json) terminal.json(jsonOf(run.id, driven))
+  if (driven.kind !== 'ended' && storePlace(run.store).kind === 'memory') return tellLost(terminal, run, driven)
   switch (driven.kind) {
     case 'ended': {
       const { outcome } = driven
@@ -37,6 +39,20 @@ export function tell(terminal: Terminal, run: Named, driven: Driven, json: boole
   }
 }
 
+/** What has not ended in memory ends with this process: there is nothing to go on with, and nothing is proposed. */
+function tellLost(terminal: Terminal, run: Named, driven: Exclude<Driven, { kind: 'ended' }>): void {
+  if (driven.kind === 'person') for (const ask of driven.asks) terminal.note(asked(ask))
+  const state = {
+    person: 'waits for a person',
+    agent: `waits for ${driven.kind === 'agent' ? driven.agents.join(', ') : ''}, who may not act now`,
+    paused: 'is paused',
+    interrupted: 'is paused',
+  }[driven.kind]
+  terminal.note(
+    shown`the run ${run.id} ${state}, and is lost: the store 'memory:' ends with this process; kept in a file it could be gone on with`,
+  )
+}
+
 function jsonOf(id: string, driven: Driven): object {
   switch (driven.kind) {
     case 'ended':
@@ -55,7 +71,11 @@ function jsonOf(id: string, driven: Driven): object {
 /** What somebody is asked, and how to answer. */
 export function askLine(ask: Ask, store: string | undefined): Shown {
   const answer = commandOf('answer', { id: ask.runId, store }, ask.id, "'<json>'")
-  return shown`${escaped('?', 'person')} ${ask.agent} asks ${questionOf(ask)}\nanswer it with: ${answer}`
+  return shown`${asked(ask)}\nanswer it with: ${answer}`
+}
+
+function asked(ask: Ask): Shown {
+  return shown`${escaped('?', 'person')} ${ask.agent} asks ${questionOf(ask)}`
 }
 
 /** A command that a person can type. */

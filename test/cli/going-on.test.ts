@@ -107,6 +107,21 @@ describe('--detach', () => {
   })
 })
 
+describe('a run in memory', () => {
+  test('that stops is lost with its process, and nothing is proposed that could not work', async () => {
+    using place = new Place()
+    place.write('asking.mjs', files.asking)
+    const { code, out, err } = await place.tutti('run', 'asking.mjs', '--id', 'a', '--store', 'memory:')
+    expect({ code, out }).toEqual({ code: 4, out: '' })
+    expect(err).toMatch(/\? Clerk asks \{.*\}\nthe run a waits for a person, and is lost: .*memory:/)
+    expect(err).not.toMatch(/tutti (answer|resume)/)
+    const demo = await place.tutti('demo', '--store', 'memory:')
+    expect(demo.code).toBe(0)
+    expect(demo.err).toMatch(/Where to look next/)
+    expect(demo.err).not.toMatch(/@last/)
+  })
+})
+
 describe('tail', () => {
   test('follows a run that another process executes to its end, through a question, and ends as the run does', async () => {
     using place = new Place()
