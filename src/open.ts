@@ -14,6 +14,7 @@ import type { StartGiven } from './engine/start.js'
 import { start } from './engine/start.js'
 import type { Store } from './engine/store.js'
 import type { OpenOptions, Retention, Run, RunFilter, Tutti } from './engine/tutti.js'
+import { closedEngine, whileOpen } from './engine/while-open.js'
 import { openStore, storePlace } from './stores/open-store.js'
 
 /** Opens an engine over a store. */
@@ -38,7 +39,7 @@ export async function open(given: OpenOptions = {}): Promise<Tutti> {
   })
 
   const begin = async (definition: Definition | string, given: StartGiven = {}): Promise<Run<never>> => {
-    if (engine.closed) throw new TuttiError('CLOSED', 'this engine is closed', { hint: 'open another one' })
+    if (engine.closed) throw closedEngine()
     return start(engine, definition, given, options.limits)
   }
 
@@ -61,12 +62,12 @@ export async function open(given: OpenOptions = {}): Promise<Tutti> {
   const tutti = {
     start: begin,
     execute: async (definition: Definition | string, given?: StartGiven) => (await begin(definition, given)).output(),
-    run: async (id: string, of?: Definition) => handleOf(engine, id, of),
-    runs: (filter?: RunFilter) => listRuns(engine, filter),
+    run: whileOpen(engine, (id: string, of?: Definition) => handleOf(engine, id, of)),
+    runs: whileOpen(engine, (filter?: RunFilter) => listRuns(engine, filter)),
     agents: agentControl(engine),
-    gc: (what: Retention) => collect(engine, what),
+    gc: whileOpen(engine, (what: Retention) => collect(engine, what)),
     refusals: () => Object.freeze(Object.fromEntries(engine.refusals)),
-    asks: (filter?: AskFilter) => listAsks(engine, filter),
+    asks: whileOpen(engine, (filter?: AskFilter) => listAsks(engine, filter)),
     close,
     [Symbol.asyncDispose]: close,
   }

@@ -6,6 +6,7 @@ import { notFound } from './agents.js'
 import type { Engine } from './engine.js'
 import { checkCommand, keyPut, rememberedUnder } from './keyed.js'
 import type { AgentCommand, AgentControl, AgentRecord } from './tutti.js'
+import { closedEngine } from './while-open.js'
 
 /** The calls of people. */
 type Call = Extract<AgentCall, 'pause' | 'resume' | 'start' | 'stop' | 'terminate'>
@@ -19,7 +20,7 @@ export function agentControl(engine: Engine): AgentControl {
   }
   const counted = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
-      if (engine.closed) throw new TuttiError('CLOSED', 'this engine is closed', { hint: 'open another one' })
+      if (engine.closed) throw closedEngine()
       return await work()
     } catch (error) {
       if (TuttiError.is(error)) engine.refuse(error.code)

@@ -17,6 +17,7 @@ import type { Engine } from './engine.js'
 import { CodedFailure } from '../define/failure-of.js'
 import { isOutOfReach, waitFor } from './out-of-reach.js'
 import { startRun } from './start.js'
+import { closedEngine } from './while-open.js'
 
 /** `<run>:<step>` or `<run>:<step>:<item>`, with `@2`, `@3`… when its step is tried again: the same on every execution of an attempt. */
 export function childRunId(state: State, { branch, agent, attempt }: Attempt): string {
@@ -253,7 +254,7 @@ async function over(engine: Engine, id: string, left?: Promise<never>): Promise<
       if (isOver(state)) return state
       const stopped = engine.stoppedBy(id)
       if (stopped !== null) throw stopped
-      if (engine.closed) throw new TuttiError('CLOSED', 'this engine is closed', { hint: 'open another one' })
+      if (engine.closed) throw closedEngine()
       await (left === undefined ? changed.wait : Promise.race([changed.wait, left]))
     } finally {
       changed.stop()

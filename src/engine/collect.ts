@@ -18,7 +18,6 @@ const kinds: Readonly<Record<keyof Retention, Kind>> = {
 
 /** Deletes runs that have ended, with their journals, idempotency keys and what only they refer to. */
 export async function collect(engine: Engine, given: Retention): Promise<number> {
-  if (engine.closed) throw new TuttiError('CLOSED', 'this engine is closed', { hint: 'open another one' })
   // What is misspelt here would be deleted.
   checkOptions('gc()', given, kinds)
   const { endedBefore, olderThanMs, limit = Number.POSITIVE_INFINITY } = given

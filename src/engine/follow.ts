@@ -5,6 +5,7 @@ import type { Engine } from './engine.js'
 import type { Delta, JournalEvent } from '../inspect/events.js'
 import { runNotFound } from './run-not-found.js'
 import { eventView, isTerminal } from './run-view.js'
+import { closedEngine } from './while-open.js'
 
 export interface FollowOptions {
   readonly after?: number | undefined
@@ -26,6 +27,7 @@ export async function* follow(
   options: FollowOptions,
 ): AsyncGenerator<JournalEvent | Delta> {
   checkOptions('events()', options, kinds)
+  if (engine.closed) throw closedEngine()
   const deltas: Delta[] = []
   let heard = (): void => {}
   const unhear = options.deltas

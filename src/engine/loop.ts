@@ -19,6 +19,7 @@ import { dueAt, marksOf, statusOf, waitsOf } from './run-view.js'
 import type { Seam } from './seam.js'
 import type { Append, EventRow, Mark, Put, Snapshot, Store, Verdict } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
+import { closedEngine } from './while-open.js'
 
 export interface LoopPort {
   readonly store: Store
@@ -95,7 +96,7 @@ export class Loop {
 
   /** What somebody asks for. Resolves when what came of it is durable. */
   submit(entry: RunEntry, command: Command, options: { readonly put?: Put | undefined; readonly owned: boolean }): Promise<Outcome> {
-    if (this.#closed) return Promise.reject(new TuttiError('CLOSED', 'this engine is closed', { hint: 'open another one' }))
+    if (this.#closed) return Promise.reject(closedEngine())
     const { put, owned } = options
     return new Promise((settle, fail) => this.#queue(entry, { command, put, owned, bytes: weightOf(command), settle, fail }))
   }

@@ -19,6 +19,7 @@ import { runHistory } from './run-history.js'
 import { runNotFound } from './run-not-found.js'
 import { askView, statusOf, summaryOf } from './run-view.js'
 import type { Command, Run, RunResult } from './tutti.js'
+import { whileOpen } from './while-open.js'
 
 /** A run as its user holds it. It has no state of its own: every call asks the engine. */
 export function runHandle(engine: Engine, id: string, definition: string, tags: Readonly<Record<string, string>>): Run<never> {
@@ -115,7 +116,16 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
       await send({ type: 'ask.answer', askId, value: answer.value ?? null, ...by(command) }, command, detail)
     },
   }
-  return Object.freeze(run) as Run<never>
+  return Object.freeze(openOnly(engine, run)) as Run<never>
+}
+
+/** Its calls, refused once the engine is closed. One that waits by then is told when there is nothing more to come. */
+function openOnly(engine: Engine, run: Run): Run {
+  const calls = Object.entries(run).map(([name, one]) => [
+    name,
+    typeof one === 'function' && name !== 'events' ? whileOpen(engine, one) : one,
+  ])
+  return Object.fromEntries(calls) as Run
 }
 
 async function untilOver(engine: Engine, id: string, current: () => Promise<RunEntry>): Promise<RunEntry> {

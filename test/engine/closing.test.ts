@@ -1,7 +1,9 @@
 import { TuttiError } from 'tutti'
+import { exploreRun } from 'tutti/testing'
 import { expect, test } from 'vitest'
 import type { Store } from '../../src/engine/store.js'
 import { memoryStore } from '../../src/stores/memory.js'
+import { Folder } from '../stores/folder.js'
 import { codeOf, deferred, forksEach, hub, opened, rest, solo, timed, untilAborted } from './opened.js'
 
 test('closing aborts what is in flight, awaits it, and says nothing of it to the journal', async () => {
@@ -61,22 +63,55 @@ test('closing waits for a body that ignores its signal no longer than its grace'
   expect(closed).toBe(true)
 })
 
-test('what is asked of a closed engine is refused, and closing it again does nothing', async () => {
-  const tutti = await opened()
-  const definition = solo((turn) => turn.ask('?'))
-  const run = await tutti.start(definition)
-  await rest()
-  await Promise.all([tutti.close(), tutti.close()])
-  await tutti.close()
-  for (const call of [
-    () => tutti.start(definition),
-    () => tutti.execute(definition),
-    () => run.pause(),
-    () => run.cancel(),
-    () => run.result(),
-  ])
-    expect(await codeOf(call())).toBe('CLOSED')
-})
+test.each(['memory:', 'a store that is given', 'a file'])(
+  'what is asked of a closed engine is refused, and closing it again does nothing: %s',
+  async (where) => {
+    using folder = new Folder()
+    const store = { 'memory:': 'memory:', 'a file': folder.file() }[where] ?? memoryStore()
+    const tutti = await opened({ store })
+    const definition = solo((turn) => turn.ask('?'))
+    const run = await tutti.start(definition)
+    const ended = await tutti.start(solo((turn) => turn.finish(1)))
+    await ended.result()
+    await rest()
+    await Promise.all([tutti.close(), tutti.close()])
+    await tutti.close()
+    const next = (of: typeof run) => of.events()[Symbol.asyncIterator]().next()
+    const ofRun = (of: typeof run) => [
+      () => of.result(),
+      () => of.output(),
+      () => next(of),
+      () => of.status(),
+      () => of.summary(),
+      () => of.report(),
+      () => of.history(),
+      () => of.asks(),
+      () => of.pause(),
+      () => of.resume(),
+      () => of.cancel(),
+      () => of.answer('r~1', 1),
+    ]
+    const calls: readonly (() => Promise<unknown>)[] = [
+      () => tutti.start(definition),
+      () => tutti.execute(definition),
+      () => tutti.run(run.id),
+      () => tutti.runs(),
+      () => tutti.asks(),
+      () => tutti.gc({ olderThanMs: 0 }),
+      () => tutti.agents.list(),
+      () => tutti.agents.get('A'),
+      () => tutti.agents.history('A'),
+      () => tutti.agents.pause('A'),
+      () => exploreRun(tutti, ended.id, { definition: solo((turn) => turn.finish(1)) }),
+      ...ofRun(run),
+      ...ofRun(ended),
+    ]
+    expect(await Promise.all(calls.map(async (call) => [String(call), await codeOf(call())]))).toEqual(
+      calls.map((call) => [String(call), 'CLOSED']),
+    )
+    expect(tutti.refusals()).toMatchObject({})
+  },
+)
 
 test('commands that are on their way when an engine is closed are done or refused, and none is lost', async () => {
   const tutti = await opened()

@@ -5,6 +5,7 @@ import type { Engine } from '../../engine/engine.js'
 import { engineOf } from '../../engine/engine-of.js'
 import { runNotFound } from '../../engine/run-not-found.js'
 import type { Tutti } from '../../engine/tutti.js'
+import { closedEngine } from '../../engine/while-open.js'
 import type { Exploration } from './exploration.js'
 import type { ExploreOptions } from './explore.js'
 import { exploreWith } from './explore.js'
@@ -25,6 +26,7 @@ export interface ExploreRunOptions extends Omit<ExploreOptions<unknown, unknown>
  */
 export async function exploreRun(tutti: Tutti, id: string, options: ExploreRunOptions = {}): Promise<Exploration> {
   const engine = engineOf(tutti)
+  if (engine.closed) throw closedEngine()
   const journal = await engine.journal(id)
   const [started] = journal
   if (started?.type !== 'run.started') throw runNotFound(id)
