@@ -219,7 +219,8 @@ export class Loop {
       level: 'error',
       message: `the store is out of reach, ${next}: ${thrownText(error)}`,
     })
-    for (const entry of entries) {
+    // Those that came while the lock was waited for have waited too, and would have to wait as long again.
+    for (const entry of TuttiError.is(error, 'STORE_LOCKED') ? new Set([...entries, ...this.#ready]) : entries) {
       entry.queue = this.#kept(entry.queue, error)
       if (entry.unsure !== null) entry.unsure = { ...entry.unsure, taken: this.#kept(entry.unsure.taken, error) }
     }

@@ -154,3 +154,39 @@ test('starts that wait for room hear of an outage like all others', async () => 
     starts.map(() => true),
   )
 }, 30_000)
+
+test('who asks while the lock of the store is waited for is refused with those who came first, and does not wait as long again', async () => {
+  const inner = memoryStore()
+  let isLocked = false
+  let refuseFirst = (): void => {}
+  let refuseRest = (): void => {}
+  const first = new Promise<void>((resolve) => (refuseFirst = resolve))
+  const rest = new Promise<void>((resolve) => (refuseRest = resolve))
+  let commits = 0
+  const store: Store = {
+    ...inner,
+    commit: async (batch) => {
+      if (!isLocked) return inner.commit(batch)
+      await (commits++ === 0 ? first : rest)
+      throw new TuttiError('STORE_LOCKED', 'somebody has the lock')
+    },
+  }
+  const asking = topology({ name: 'asking', flows: ['Start -> A -> End', 'A -> User'], agents: { A: (turn) => turn.ask('?') } })
+  await using tutti = await open({ store, graceMs: 100 })
+  const run = await tutti.start(asking)
+  while ((await run.asks()).length === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+  isLocked = true
+  const codeOf = (call: Promise<unknown>): Promise<unknown> => call.catch((error: TuttiError) => error.code)
+  const starting = codeOf(tutti.start(asking))
+  while (commits === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+  const pausing = codeOf(run.pause())
+  await new Promise((resolve) => setTimeout(resolve, 5))
+  refuseFirst()
+  const late = new Promise((resolve) => setTimeout(resolve, 2_000, 'still waits'))
+  expect(await Promise.race([Promise.all([starting, pausing]), late])).toEqual(['STORE_LOCKED', 'STORE_LOCKED'])
+  expect(commits).toBe(1)
+  isLocked = false
+  refuseRest()
+  await run.pause()
+  expect(await run.status()).toBe('paused')
+})
