@@ -153,7 +153,7 @@ export class Worker {
       this.#watched.delete(number)
     }
     await this.#port.watched()
-    if (freed > 0) this.#port.onLog({ level: 'warn', message: `${freed} runs of workers that died are taken over` })
+    if (freed > 0) this.#port.onLog({ level: 'warn', message: `runs of workers that died are taken over: ${freed}` })
     // The safety net under everything that should have been told.
     this.claim()
   }

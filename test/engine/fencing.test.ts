@@ -218,3 +218,12 @@ test('a store that can not be looked at freezes nobody who waits, and is looked 
   go.resolve()
   expect(await result).toMatchObject({ status: 'succeeded', output: 'done' })
 })
+
+test('that one run is taken over, or several, is said in words that fit both', async () => {
+  const logs: string[] = []
+  const store: Store = { ...memoryStore(), beat: async () => [{ worker: 7, beat: 1, gone: true }], fence: async () => 1 }
+  await using tutti = await open({ store, workerTtlMs: 20, onLog: ({ message }) => logs.push(message) })
+  await until(() => logs.length > 0)
+  expect(logs[0]).toBe('runs of workers that died are taken over: 1')
+  expect(await tutti.runs()).toEqual({ runs: [] })
+})
