@@ -219,9 +219,16 @@ const isEnding = (state: State): boolean => isOver(state) || (state.closing && !
 /** What a run that is closing has done is undone, which can be paused. */
 const willUndo = (state: State): boolean => !state.keepsDone && (state.undo.nodes.size > 0 || state.undo.plans.size > 0)
 
+/** What is left of a run that is still shown as running may take as long as what was in flight in it. */
+function endedText(state: State): string {
+  if (isOver(state)) return `the run ${state.run?.id} has ended`
+  const ends = state.outcome?.status === 'cancelled' ? 'is being cancelled' : 'is ending'
+  return `the run ${state.run?.id} ${ends}: it only waits for what was in flight to stop`
+}
+
 function pause(draft: Draft, by: string | undefined): Refusal | null {
   const { state } = draft
-  if (isEnding(state)) return refuse('RUN_ENDED', `the run ${state.run?.id} has ended`)
+  if (isEnding(state)) return refuse('RUN_ENDED', endedText(state))
   if (state.pausedAt === null) emit(draft, { type: 'run.paused', ...(by !== undefined && { by }) })
   return null
 }
@@ -229,7 +236,7 @@ function pause(draft: Draft, by: string | undefined): Refusal | null {
 function cancel(draft: Draft, reason: string | undefined, by: string | undefined, compensate: boolean): Refusal | null {
   const { state } = draft
   if (state.outcome?.status === 'cancelled') return null
-  if (isOver(state) || state.closing) return refuse('RUN_ENDED', `the run ${state.run?.id} has ended`)
+  if (isOver(state) || state.closing) return refuse('RUN_ENDED', endedText(state))
   if (state.status === 'compensating')
     return refuse('RUN_ENDED', `the run ${state.run?.id} has failed and undoes what it has done: that is not cancelled`)
   cancelRun(draft, reason, by, compensate)

@@ -288,6 +288,17 @@ describe('a cancellation, at every point of a run', () => {
     })
   })
 
+  test('is what a pause is told of while the run still waits for what was in flight', () => {
+    everyPlace((node) => {
+      if (isDecided(node.state)) return
+      const { state } = submit(everything, node, cancel)
+      const said = state.status === 'cancelled' ? /has ended$/ : /is being cancelled: it only waits for what was in flight to stop$/
+      expect(decide(state, pause, state.at, everything.code)).toEqual({
+        refusal: { code: 'RUN_ENDED', message: expect.stringMatching(said) as string },
+      })
+    })
+  })
+
   test('closes detached branches too', () => {
     const play = playOf(['Start->H->End', 'H~>N', 'N->End'], {
       H: ({ message }) => (message.kind === 'join' ? finish('h') : invoke('N')),
