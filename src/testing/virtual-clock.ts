@@ -17,6 +17,7 @@ export function virtualClock(start = 0): Clock & { advance(ms: number): Promise<
 
   const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
     new Promise((resolve) => {
+      if (typeof ms !== 'number' || Number.isNaN(ms)) throw new TypeError(`sleep takes a number of milliseconds, not ${String(ms)}`)
       if (ms <= 0 || signal?.aborted) return resolve()
       const wake = (): void => {
         sleepers.delete(sleeper)
@@ -28,8 +29,7 @@ export function virtualClock(start = 0): Clock & { advance(ms: number): Promise<
       signal?.addEventListener('abort', wake, { once: true })
     })
 
-  const advance = async (ms: number): Promise<void> => {
-    if (!noMsOrMore.is(ms)) throw new TypeError(`advance takes ${noMsOrMore.words}, not ${String(ms)}`)
+  const goOn = async (ms: number): Promise<void> => {
     const target = now + ms
     await rest()
     for (;;) {
@@ -44,6 +44,14 @@ export function virtualClock(start = 0): Clock & { advance(ms: number): Promise<
       await rest()
     }
     now = target
+  }
+
+  // One after the other: two at once would each end where it alone comes to, and the clock would go back.
+  let last = Promise.resolve()
+  const advance = async (ms: number): Promise<void> => {
+    if (!noMsOrMore.is(ms)) throw new TypeError(`advance takes ${noMsOrMore.words}, not ${String(ms)}`)
+    last = last.then(() => goOn(ms))
+    return last
   }
 
   return Object.freeze({ now: () => now, sleep, advance })

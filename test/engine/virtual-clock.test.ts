@@ -25,3 +25,24 @@ test('time goes only forwards, and in numbers', async () => {
   expect(clock.now()).toBe(5)
   expect(() => virtualClock('now' as never)).toThrow(TypeError)
 })
+
+test('of those who advance it at once one goes after the other, and it never goes back', async () => {
+  const clock = virtualClock()
+  const seen: string[] = []
+  const sleep = async (ms: number): Promise<void> => {
+    await clock.sleep(ms)
+    seen.push(`${ms} at ${clock.now()}`)
+  }
+  void sleep(15)
+  void sleep(5).then(() => clock.advance(100))
+  await Promise.all([clock.advance(10), clock.advance(10)])
+  expect(clock.now()).toBe(20)
+  expect(seen).toEqual(['5 at 5', '15 at 15'])
+  await clock.advance(0)
+  expect(clock.now()).toBe(120)
+})
+
+test('nobody falls asleep for what is no time', async () => {
+  const clock = virtualClock()
+  for (const ms of [Number.NaN, undefined, '5'] as number[]) await expect(clock.sleep(ms)).rejects.toThrow(TypeError)
+})
