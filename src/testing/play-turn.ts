@@ -2,7 +2,7 @@ import { checkOptions } from '../define/call-check.js'
 import { checked } from '../define/check-schema.js'
 import type { Definition, Topology, TopologyInternals } from '../define/definition.js'
 import { internalsOf } from '../define/definition.js'
-import { aFunction, aList, anything, aRecord, type Kind, oneOf } from '../define/option-check.js'
+import { aBoolean, aFunction, aList, anything, aRecord, aString, aText, type Kind, listOf, oneOf, shown } from '../define/option-check.js'
 import type { Provided } from '../define/resource.js'
 import type { Schema } from '../define/schema.js'
 import type { Message } from '../define/turn.js'
@@ -18,8 +18,9 @@ import type { Event } from '../kernel/event.js'
 import type { Failure } from '../kernel/failure.js'
 import { toJson } from '../kernel/json.js'
 import type { TurnMessage } from '../kernel/message.js'
+import type { Problem } from '../kernel/problem.js'
 import type { State } from '../kernel/state.js'
-import { attemptOf, branchOf, newState } from '../kernel/state.js'
+import { attemptOf, branchOf, newState, requestsOf } from '../kernel/state.js'
 import type { ModelFactory } from '../models/model-factory.js'
 import { simModel } from '../models/sim.js'
 import { memoryStore } from '../stores/memory.js'
@@ -40,10 +41,36 @@ const aMessage: Kind = {
   is: (value) => aRecord.is(value) && aKind.is((value as { kind?: unknown }).kind),
   words: `an object whose kind is ${aKind.words}`,
 }
+const aRequest: Kind = { is: (value) => aRecord.is(value) && aText.is((value as { from?: unknown }).from), words: '{ from, value }' }
+const requests = listOf(aRequest, aRequest.words)
+const joinParts: Readonly<Record<string, Kind>> = { ok: aBoolean, slots: listOf(aRecord, 'objects'), values: aList, extra: aList }
+const aJoin: Kind = {
+  is: (value) => aRecord.is(value) && Object.entries(joinParts).every(([part, kind]) => kind.is((value as Record<string, unknown>)[part])),
+  words: 'an object with ok, slots, values and extra',
+}
+
+/** What a message of each kind must have: no agent ever gets one without it. */
+const parts: Readonly<Record<Message['kind'], Readonly<Record<string, Kind>>>> = {
+  request: { from: aText },
+  merged: { requests },
+  join: { join: aJoin },
+  answer: { askId: aText },
+  expired: { askId: aText },
+  feedback: { problem: aString },
+}
+
+function messageProblems({ message }: GivenTurn): Problem[] {
+  if (!aMessage.is(message)) return []
+  const { kind, ...given } = message as Message & Record<string, unknown>
+  return Object.entries(parts[kind]).flatMap(([part, { is, words }]) =>
+    is(given[part]) ? [] : [{ code: 'BAD_OPTION', where: `message.${part}`, message: `${part} is ${words}, not ${shown(given[part])}` }],
+  )
+}
+
 const kinds: Readonly<Record<keyof GivenTurn, Kind>> = {
   request: anything,
   message: aMessage,
-  state: anything,
+  state: aRecord,
   models: aFunction,
   resources: aList,
 }
@@ -56,10 +83,10 @@ export async function playTurn<N extends string>(
 ): Promise<Action> {
   const internals = internalsOf(topology)
   if (internals.kind !== 'topology') throw new TypeError('playTurn takes a topology')
-  const code = internals.agents[agent]
+  const code = Object.hasOwn(internals.agents, agent) ? internals.agents[agent] : undefined
   if (code === undefined) throw new TypeError(`'${topology.name}' has no agent ${agent}`)
-  checkOptions('playTurn()', given, kinds)
-  const command = await spoken(topology, owedTurn(internals, agent, { ...given, ...(await taken(code.input, given)) }), given)
+  checkOptions('playTurn()', given, kinds, messageProblems)
+  const command = await spoken(topology, owedTurn(internals, agent, await taken(code.input, given)), given)
   switch (command.type) {
     case 'turn.complete':
       return command.action
@@ -75,12 +102,25 @@ export async function playTurn<N extends string>(
 const failed = (agent: string, failure: Failure): TuttiError =>
   new TuttiError('RUN_FAILED', `the turn of ${agent} failed: ${failure.message}`, { failure })
 
-/** The request as its schema makes it: no agent is ever asked with another. */
-async function taken(input: Schema | undefined, { request }: GivenTurn): Promise<{ request?: unknown }> {
-  if (request === undefined) return {}
-  const made = await checked(input, request, 'the request')
-  if ('problem' in made) throw new TuttiError('INVALID_INPUT', made.problem)
-  return { request: made.value }
+/** Every request as its schema makes it: no agent is ever asked with another. */
+async function taken(input: Schema | undefined, given: GivenTurn): Promise<GivenTurn> {
+  const made = async (request: unknown): Promise<unknown> => {
+    const value = await checked(input, request, 'the request')
+    if ('problem' in value) throw new TuttiError('INVALID_INPUT', value.problem)
+    return value.value
+  }
+  const { request, message } = given
+  return {
+    ...given,
+    ...(request !== undefined && { request: await made(request) }),
+    ...(message?.kind === 'request' && { message: { ...message, value: await made(message.value) } }),
+    ...(message?.kind === 'merged' && {
+      message: {
+        ...message,
+        requests: await Promise.all(message.requests.map(async (asked) => ({ ...asked, value: await made(asked.value) }))),
+      },
+    }),
+  }
 }
 
 /** A run in which a turn is owed, and how it came there. */
@@ -118,10 +158,15 @@ function owedTurn(
     if (turn === undefined) throw new Error(`${caller} has no turn`)
     go({ type: 'turn.complete', ...turn, action: { type: 'fork', calls: [{ to: agent, ...asked }], ...own } })
   }
+  const rejected = journal.find((event) => event.type === 'turn.rejected')
+  if (rejected !== undefined) throw new TuttiError('INVALID_INPUT', `the turn can not be given this: ${rejected.problem}`)
   if (message === undefined) return { journal, state: now }
   const branch = branchOf(now, caller === null ? 'r' : 'r.0')
-  const told = { ...branch, message: jsonOf(JSON.parse(JSON.stringify(message)), 'message') as TurnMessage }
-  return { journal, state: { ...now, branches: now.branches.set(branch.id, told) } }
+  // What it was last asked stays the same in the turns that follow.
+  const told = jsonOf(JSON.parse(JSON.stringify(message)), 'message') as TurnMessage
+  const requests = told.kind === 'request' ? null : told.kind === 'merged' ? told.requests : requestsOf(branch)
+  const telling = { ...branch, message: told, requests }
+  return { journal, state: { ...now, branches: now.branches.set(branch.id, telling) } }
 }
 
 function jsonOf(value: unknown, what: string): unknown {

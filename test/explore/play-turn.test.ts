@@ -59,6 +59,39 @@ test('a turn is not played with what it can not be given', async () => {
   await expect(refused({ request: 'Ada', resources: greeting.of('hello') })).rejects.toThrow(/resources is a list, not an object/)
   await expect(refused({ message: { kind: 'jion' } })).rejects.toThrow(/message is an object whose kind is 'request' or/)
   await expect(refused(undefined)).rejects.toThrow(/takes an object of options, not undefined/)
+  await expect(refused({ message: { kind: 'join' } })).rejects.toThrow(/message.join: join is an object with ok, slots, values and extra/)
+  await expect(refused({ message: { kind: 'join', join: { ok: true } } })).rejects.toThrow(/message.join/)
+  await expect(refused({ message: { kind: 'merged', requests: ['Ada'] } })).rejects.toThrow(/message.requests/)
+  await expect(refused({ message: { kind: 'answer', value: 1 } })).rejects.toThrow(/message.askId/)
+  await expect(refused({ state: 5 })).rejects.toThrow(/state is an object, not 5/)
+  await expect(refused({ state: { unseen: 1 } })).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    message: expect.stringContaining('unseen'),
+  })
+  await expect(playTurn(desk, 'toString' as never, {})).rejects.toThrow(/has no agent toString/)
+})
+
+test('what an agent was asked is there in each of its turns', async () => {
+  const pair = topology({
+    name: 'pair',
+    flows: ['Start -> Hub -> End', 'Hub -> A | B -> Judge -> Hub', 'Judge -> User'],
+    joins: ['Judge'],
+    agents: {
+      Hub: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn) => turn.finish(turn.request) } },
+      A: (turn) => turn.invoke('Judge'),
+      B: (turn) => turn.invoke('Judge'),
+      Judge: { act: (turn) => turn.reply([turn.request, turn.requests.length]) },
+    },
+  })
+  const join = { ok: true, slots: [], values: [], extra: [] } as never
+  expect(await playTurn(pair, 'Hub', { request: 5, message: { kind: 'join', join } })).toEqual({ type: 'finish', output: 5 })
+  const requests = [
+    { from: 'A', value: 'a' },
+    { from: 'B', value: 'b' },
+  ]
+  expect(await playTurn(pair, 'Judge', { message: { kind: 'merged', requests } })).toEqual({ type: 'reply', value: ['a', 2] })
+  const answer = { kind: 'answer', askId: 'r~1', question: '?', value: 'yes' } as const
+  expect(await playTurn(pair, 'Judge', { request: 'c', message: answer })).toEqual({ type: 'reply', value: ['c', 1] })
 })
 
 test('a turn is asked with what the schema makes of its request, and never with what that refuses', async () => {
@@ -73,4 +106,6 @@ test('a turn is asked with what the schema makes of its request, and never with 
     code: 'INVALID_INPUT',
     message: expect.stringMatching(/^the request is not valid: topic: /),
   })
+  const message = { kind: 'request', from: 'Start', value: { topic: 'tea' } } as const
+  expect(await playTurn(writing, 'Writer', { message })).toEqual({ type: 'finish', output: 100 })
 })
