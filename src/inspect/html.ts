@@ -11,7 +11,9 @@ const pageCss = [
   '.picture svg{display:block;width:100%;height:auto;min-width:860px}',
   'table{border-collapse:collapse;width:100%;font-size:13px}',
   'th,td{text-align:left;vertical-align:top;padding:4px 12px 4px 0;border-bottom:1px solid var(--tutti-line);overflow-wrap:anywhere}',
+  // A long word may be broken anywhere, and then wants every column: those beside it keep the width of their headings.
   'th{color:var(--tutti-dim);font-weight:600}',
+  'th,.short{white-space:nowrap}',
   'pre{background:var(--tutti-panel);border-radius:8px;padding:12px;overflow-x:auto;font-size:12.5px}',
 ].join('')
 

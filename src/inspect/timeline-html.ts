@@ -39,14 +39,9 @@ function table(title: string, bars: readonly { readonly bar: Bar; readonly branc
   const head = ['branch', 'who', 'turn', 'what', 'for'].map((name) => tag('th', {}, name))
   const lines = bars.slice(0, linesMax).map(({ bar, branch }) => {
     const turn = bar.turn === null ? '' : `${bar.turn}${(bar.attempt ?? 1) > 1 ? `, attempt ${bar.attempt}` : ''}`
-    const cells = [
-      branch,
-      bar.agent,
-      turn,
-      shortened(bar.text === '' ? kindWords[bar.kind] : bar.text, 600),
-      durationText(bar.to.at - bar.from.at),
-    ]
-    return tag('tr', {}, ...cells.map((cell) => tag('td', {}, cell)))
+    const cells = [branch, bar.agent, turn, shortened(bar.text === '' ? kindWords[bar.kind] : bar.text, 600)]
+    const took = tag('td', { class: 'short' }, durationText(bar.to.at - bar.from.at))
+    return tag('tr', {}, ...cells.map((cell) => tag('td', {}, cell)), took)
   })
   const more = bars.length > linesMax ? tag('p', {}, `and ${(bars.length - linesMax).toLocaleString('en')} more`) : null
   return section(`${title} (${bars.length.toLocaleString('en')})`, [tag('table', {}, tag('tr', {}, head), lines), more])

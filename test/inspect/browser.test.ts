@@ -21,7 +21,7 @@ async function attacked(): Promise<JournalEvent[]> {
         },
       },
       [long]: (turn: any) => {
-        if (turn.branch === 'r.1') throw new Error(evil)
+        if (turn.branchId === 'r.1') throw new Error(evil)
         return turn.reply(evil)
       },
     } as never,
@@ -102,3 +102,32 @@ there(
     }
   },
 )
+
+there('a word with no end leaves the columns beside it readable', async () => {
+  const team = topology({
+    name: 'words',
+    flows: ['Start -> A -> End'],
+    agents: {
+      A: () => {
+        throw new Error('x'.repeat(500))
+      },
+    },
+  })
+  const tutti = await open({ store: 'memory:' })
+  const run = await tutti.start(team)
+  const events: JournalEvent[] = []
+  for await (const event of run.events()) events.push(event)
+  await tutti.close()
+  const page = (await browser?.newPage({ viewport: { width: 800, height: 600 } })) as Page
+  await page.setContent(timelineHtml(timelineOf(events)))
+  const lines = await page.evaluate(() =>
+    [...document.querySelectorAll('th, td.short')].map((cell) => {
+      const range = document.createRange()
+      range.selectNodeContents(cell)
+      return `${cell.textContent}: ${range.getClientRects().length}`
+    }),
+  )
+  await page.close()
+  expect(lines).toHaveLength(6)
+  for (const line of lines) expect(line).toMatch(/: 1$/)
+})
