@@ -24,7 +24,7 @@ export function choicesOf(outcomes: readonly Counted[]): ChoiceSeen[] {
         const key = `${within(run)}${at} ${kind}`
         const known = found.get(key) ?? { agent: agentAt(report, at), kind, by: new Map(), slots: slotsAt(report, at) }
         found.set(key, known)
-        const who = decidedBy.map((slot) => (typeof slot === 'number' ? (known.slots[slot] ?? `slot ${slot}`) : slot)).join(' and ')
+        const who = decidedBy.map((one) => (typeof one === 'number' ? numbered(at, one, known.slots) : one)).join(' and ')
         known.by.set(who, (known.by.get(who) ?? 0) + count)
       }
   return [...found].map(([key, { agent, kind, by, slots }]) => ({
@@ -36,10 +36,16 @@ export function choicesOf(outcomes: readonly Counted[]): ChoiceSeen[] {
   }))
 }
 
-const branchOf = (at: string): string => at.split(/[#/?]/)[0] ?? at
+/** Of a barrier these are slots; of a turn that ran out of time, attempts. */
+const numbered = (at: string, number: number, slots: readonly string[]): string =>
+  isBarrier(at) ? (slots[number] ?? `slot ${number}`) : `attempt ${number}`
+
+const isBarrier = (at: string): boolean => at.includes('#')
+const branchOf = (at: string): string => at.split(/[#/?~]/)[0] ?? at
 
 /** Which of a branch's forks a barrier is. */
 function forkAt(report: Pick<Report, 'interactions' | 'branches'>, at: string): Report['interactions'] {
+  if (!isBarrier(at)) return []
   const branch = branchOf(at)
   const forks = new Map<number, Report['interactions'][number][]>()
   for (const one of report.interactions) {
@@ -54,7 +60,9 @@ function forkAt(report: Pick<Report, 'interactions' | 'branches'>, at: string): 
 
 function agentAt(report: Pick<Report, 'interactions' | 'branches'>, at: string): string {
   const [call] = forkAt(report, at)
-  return call?.from ?? report.branches.find(({ id }) => id === branchOf(at))?.agents.at(-1) ?? at
+  const branch = branchOf(at)
+  const ofTurn = report.interactions.find((one) => `${one.branch}/${one.turn}` === at)
+  return call?.from ?? ofTurn?.from ?? report.branches.find(({ id }) => id === branch)?.agents.at(-1) ?? at
 }
 
 /** The slots of a fork by the agents that were called; those called more than once with their number. */

@@ -17,13 +17,20 @@ interface Node {
 }
 
 /**
+ * How many schedules may be given up for each that may be played. Sleep sets see that an order is redundant only once it is under way, and
+ * of a wide fork almost all are: without an end to them no budget would be one.
+ */
+const givenUpPerPlayed = 8
+
+/**
  * Every order there is, depth first. With `commutes`, orders that differ only by what commutes are played once (sleep sets); without it
  * all are. True if nothing is left.
  */
 export async function exhaustive(search: Search, commutesIn: CommutesIn | null, until: number = search.budget): Promise<boolean> {
   const stack: Node[] = []
+  const givenUpMax = search.givenUp + until * givenUpPerPlayed
   for (;;) {
-    if (!search.goesOn || search.schedules >= until) return false
+    if (!search.goesOn || search.schedules >= until || search.givenUp >= givenUpMax) return false
     await search.play(descending(stack, commutesIn))
     if (!backtrack(stack)) return true
   }

@@ -12,10 +12,11 @@ import {
   type Kind,
   listOf,
   oneOf,
+  shown,
   someMs,
   texts,
 } from '../../define/option-check.js'
-import { isProvided } from '../../define/resource.js'
+import { isProvided, type Provided } from '../../define/resource.js'
 import { TuttiError } from '../../define/tutti-error.js'
 import { likely } from '../../kernel/validate.js'
 import type { ExploreOptions } from './explore.js'
@@ -40,13 +41,21 @@ const isAgentFault = (value: unknown): boolean =>
   aText.is(record(value)['agent']) && aString.is(record(value)['error']) && Object.keys(record(value)).length === 2
 const isAllowance = (value: unknown): boolean => record(value)['kind'] === 'winner' && aText.is(record(value)['of'])
 
+const providedList = listOf({ is: isProvided }, "what resource('db').of(value) or .perRun(make) has made")
+
+/** What a function has made for one schedule, if that is a list of resources. */
+export function checkResources(made: unknown): readonly Provided[] {
+  if (providedList.is(made)) return made as readonly Provided[]
+  throw new TuttiError('INVALID_INPUT', `explore(): the function given as resources makes ${providedList.words}, not ${shown(made)}`)
+}
+
 const kinds: Readonly<Record<keyof ExploreOptions<unknown, unknown>, Kind>> = {
   input: anything,
   schedules: either(atLeastOne, oneOf('all')),
   seed: either(aNumber, aString),
   strategy: oneOf(...Object.keys(strategies)),
   models: aFunction,
-  resources: either(listOf({ is: isProvided }, "what resource('db').of(value) or .perRun(make) has made"), aFunction),
+  resources: either(providedList, aFunction),
   answers: aFunction,
   faults: listOf({ is: (value) => aFault.is(value) || isAgentFault(value) }, `${aFault.words} or { agent, error }`),
   allow: listOf({ is: isAllowance }, "what winnerOf('Agent') has made"),

@@ -6,7 +6,7 @@ import type { RunResult } from '../../engine/tutti.js'
 import type { Ask } from '../../inspect/ask.js'
 import type { ModelFactory } from '../../models/model-factory.js'
 import type { Allowance, Exploration } from './exploration.js'
-import { checkAgents, checkExplore } from './explore-check.js'
+import { checkAgents, checkExplore, checkResources } from './explore-check.js'
 import { following } from './following.js'
 import type { Recorded } from './recorded.js'
 import { runResult } from './run-result.js'
@@ -26,11 +26,11 @@ export interface ExploreOptions<I, O> {
   strategy?: Strategy
   models?: ModelFactory
   /** A list is shared by all schedules; a function makes one for each. */
-  resources?: readonly Provided[] | (() => readonly Provided[])
+  resources?: readonly Provided[] | (() => Maybe<readonly Provided[]>)
   answers?: (ask: Ask) => unknown
   faults?: readonly Fault[]
   allow?: readonly Allowance[]
-  /** What else belongs to the outcome: what the run left in a database, for example. */
+  /** What else belongs to the outcome: what the run left in a database, for example. It is awaited, and must be JSON to be compared. */
   observe?: (outcome: RunResult<O>) => unknown
   /** Resources, and places of the output (`output.items`), in which order is of no matter. */
   bags?: readonly string[]
@@ -96,7 +96,7 @@ export function settingFor<I, O>(definition: Definition<I, O> | (() => Maybe<Def
     throw new TypeError('explore takes a definition, or a function that makes one')
   return {
     definition: (typeof definition === 'function' ? definition : () => definition) as () => Maybe<Definition>,
-    resources: typeof resources === 'function' ? resources : () => resources,
+    resources: typeof resources === 'function' ? async () => checkResources(await resources()) : () => resources,
     input: options.input,
     models: options.models,
     answers: options.answers,

@@ -2,12 +2,14 @@ import type { Held } from '../../engine/seam.js'
 import type { Command } from '../../kernel/command.js'
 import { attemptId } from '../../kernel/ids.js'
 import type { Happening } from './happening.js'
-import { runId } from './setting.js'
+import { runId, within } from './setting.js'
 
 /** What an engine holds, as something that can happen. */
 export function heldOf(what: Held, born: number, go: (instead?: Command) => void, isModel: (agent: string) => boolean): Happening {
   const { run } = what
   const prefix = run === runId ? '' : `${run} `
+  // Two child runs may have the same agents on the same branches: whose they are is said.
+  const here = within(run.slice(runId.length))
   if (what.type === 'start') {
     const { branch, turn, attempt, agent } = what.attempt
     const id = `start ${prefix}${attemptId(branch, turn, attempt)}`
@@ -16,7 +18,7 @@ export function heldOf(what: Held, born: number, go: (instead?: Command) => void
       lane: `${run} ${branch}`,
       kind: 'start',
       agent,
-      label: `${agent} starts on ${branch}`,
+      label: `${agent} starts on ${here}${branch}`,
       born,
       runsCode: true,
       run,
@@ -27,15 +29,15 @@ export function heldOf(what: Held, born: number, go: (instead?: Command) => void
   if (what.type === 'undo') {
     const { undo, agent } = what
     const id = `start ${prefix}undo ${undo.of}/${undo.attempt}`
-    const label = `${agent} begins to undo ${undo.of}`
+    const label = `${agent} begins to undo ${here}${undo.of}`
     return { id, lane: `${run} undo ${undo.of}`, kind: 'start', agent, label, born, runsCode: true, run, command: null, go }
   }
   const { command } = what
-  const told = toldOf(command)
+  const told = toldOf(command, here)
   const speaker = 'branch' in command ? command : null
   const id = `${command.type} ${prefix}${speaker === null ? told.of : attemptId(speaker.branch, speaker.turn, speaker.attempt)}${'key' in command ? ` ${command.key}` : ''}`
   const lane = 'of' in command ? `${run} undo ${command.of}` : `${run} ${speaker?.branch ?? branchOfTimer(told.of)}`
-  const label = speaker === null ? told.label : `${speaker.agent} on ${speaker.branch} ${told.label}`
+  const label = speaker === null ? told.label : `${speaker.agent} on ${here}${speaker.branch} ${told.label}`
   const agent = speaker?.agent ?? null
   const runsCode = told.runsCode && !(told.kind === 'activity' && agent !== null && run === runId && isModel(agent))
   return { id, lane, kind: told.kind, agent, label, born, runsCode, run, command, go }
@@ -51,7 +53,7 @@ interface Told {
   readonly of: string
 }
 
-function toldOf(command: Command): Told {
+function toldOf(command: Command, here: string): Told {
   switch (command.type) {
     case 'turn.complete':
       return { kind: 'end', label: actionLabel(command.action), runsCode: false, of: '' }
@@ -76,11 +78,11 @@ function toldOf(command: Command): Told {
     case 'sleep.start':
       return { kind: 'activity', label: 'falls asleep', runsCode: false, of: '' }
     case 'undo.complete':
-      return { kind: 'end', label: `${command.of} is undone`, runsCode: false, of: `${command.of}/${command.attempt}` }
+      return { kind: 'end', label: `${here}${command.of} is undone`, runsCode: false, of: `${command.of}/${command.attempt}` }
     case 'undo.fail':
-      return { kind: 'end', label: `${command.of} could not be undone`, runsCode: false, of: `${command.of}/${command.attempt}` }
+      return { kind: 'end', label: `${here}${command.of} could not be undone`, runsCode: false, of: `${command.of}/${command.attempt}` }
     case 'timer.fire':
-      return { kind: 'timer', label: `the timer ${command.timer} rings`, runsCode: true, of: command.timer }
+      return { kind: 'timer', label: `the timer ${here}${command.timer} rings`, runsCode: true, of: command.timer }
     default:
       return { kind: 'steering', label: command.type, runsCode: true, of: command.type }
   }

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
+import { TuttiError } from '../../define/tutti-error.js'
 import { reportOf } from '../../inspect/report.js'
 import type { Report } from '../../inspect/report-data.js'
 import type { Event } from '../../kernel/event.js'
+import { toJson } from '../../kernel/json.js'
 import type { CountedRun } from './counted-runs.js'
 import { countedRuns } from './counted-runs.js'
 import type { Effect } from './effects.js'
@@ -58,14 +60,14 @@ export interface Observing {
 }
 
 /** What came of a schedule. */
-export function outcomeOf(played: Played, setting: Setting, observing: Observing): Outcome {
+export async function outcomeOf(played: Played, setting: Setting, observing: Observing): Promise<Outcome> {
   const { journal } = played
   const [own, ...children] = countedRuns(played.journals)
   if (own === undefined) throw new Error('nothing was played')
   const { report } = own
   const runs = [own, ...children]
   const counts = countedIn(runs)
-  const observed = observing.observe?.(reportOf(journal))
+  const observed = comparableAs(await observing.observe?.(reportOf(journal)))
   const told = {
     ...comparable(own),
     ...(children.length > 0 && { runs: Object.fromEntries(children.map((of) => [of.run.slice(1), comparable(of)])) }),
@@ -74,12 +76,20 @@ export function outcomeOf(played: Played, setting: Setting, observing: Observing
   return {
     choices: JSON.stringify([report.choices, closingOf(journal), faultsOf(played, setting), ...runs.flatMap(chosenIn)]),
     status: report.error === undefined ? report.status : `${report.status} ${report.error.code}`,
-    told: canonical(JSON.stringify([told, observed ?? null])),
+    told: canonical(JSON.stringify([told, observed])),
     shown: canonical(shownOf(played, runs, counts)),
     effects: played.crashes > 0 ? null : effectsOf(played.effects, counts, observing.bags),
     journal,
     runs,
   }
+}
+
+/** What the user's own observer saw. What is not JSON would read the same whatever is in it, and every order would seem equal. */
+function comparableAs(observed: unknown): unknown {
+  if (observed === undefined) return null
+  const json = toJson(observed)
+  if ('problem' in json) throw new TuttiError('INVALID_INPUT', `what observe gives is no JSON at ${json.path}: ${json.problem}`)
+  return json.value
 }
 
 /** What is undefined is not written. */

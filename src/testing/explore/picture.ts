@@ -49,7 +49,7 @@ function byBranch(a: string, b: string): number {
   return isBranch(a) === isBranch(b) ? (a < b ? -1 : 1) : isBranch(a) ? -1 : 1
 }
 
-/** Lanes are named as people know them: a branch of the run, or what comes from outside. */
+/** Lanes are named as people know them: a branch of the run or of a child run, or what comes from outside. */
 function nameOf(lane: string): string {
-  return lane.startsWith(`${runId} `) ? lane.slice(runId.length + 1) : lane
+  return lane.startsWith(`${runId} `) || lane.startsWith(`${runId}:`) ? lane.slice(runId.length + 1) : lane
 }

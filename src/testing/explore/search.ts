@@ -106,7 +106,7 @@ export class Search {
     const played = await play(this.setting, choose)
     this.#lastPlayed = played
     if (played.givenUp) return null
-    return { played, outcome: outcomeOf(played, this.setting, played.left === null ? this.#observing : unobserved) }
+    return { played, outcome: await outcomeOf(played, this.setting, played.left === null ? this.#observing : unobserved) }
   }
 
   #keep(seen: Seen): void {

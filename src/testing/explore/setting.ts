@@ -21,7 +21,7 @@ export const within = (run: string): string => (run === '' ? '' : `${run.slice(1
 export interface Setting {
   /** Called for each schedule, and for each process of one. */
   readonly definition: () => Maybe<Definition>
-  readonly resources: () => readonly Provided[]
+  readonly resources: () => Maybe<readonly Provided[]>
   readonly input: unknown
   readonly models: ModelFactory | undefined
   readonly answers: ((ask: Ask) => unknown) | undefined

@@ -108,7 +108,7 @@ class Stage {
   readonly #effects = new Effects()
   /** What this process waited for before it began. */
   readonly #active = activeNow()
-  readonly #resources: readonly Provided[]
+  #resources: readonly Provided[] = []
   readonly #bodies = new Map<string, Body>()
   readonly #states = new Map<string, State>()
   readonly #journal: Event[] = []
@@ -135,7 +135,6 @@ class Stage {
 
   constructor(setting: Setting, choose: Chooser) {
     this.#setting = setting
-    this.#resources = setting.resources()
     const options = { timeouts: setting.faults.includes('timeout'), stepsMax: setting.stepsMax }
     this.#scheduler = new Scheduler(
       {
@@ -151,6 +150,7 @@ class Stage {
   }
 
   async play(): Promise<Played> {
+    this.#resources = await this.#setting.resources()
     const definition = await this.#setting.definition()
     this.#definition = definition
     this.#internals = internalsOf(definition)
@@ -359,10 +359,17 @@ class Stage {
     const id = `answer ${prefixOf(run)}${askId}`
     if (this.#scheduler.has(id)) return
     const ask = askView(state, open)
-    const value = answers(ask)
+    let value: unknown
+    try {
+      value = answers(ask)
+    } catch (error) {
+      // It is called within a commit, which must not be torn: whoever asked for the check is told.
+      this.#error ??= error
+      return
+    }
     if (value === undefined) return
     this.#scheduler.add({
-      ...outside('person', id, `a person answers ${ask.agent} on ${ask.branch}`, this.#scheduler.step),
+      ...outside('person', id, `a person answers ${ask.agent} on ${within(run.slice(runId.length))}${ask.branch}`, this.#scheduler.step),
       run,
       command: { type: 'ask.answer', askId, value },
       go: () => this.#order(run, (handle) => handle.answer(askId, value)),

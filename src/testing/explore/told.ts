@@ -57,7 +57,7 @@ export async function exploration<O>(search: Search, about: About): Promise<Expl
     allowed: about.allow.map(({ of }) => of),
     bounds: about.done.bounds,
     notExplored: notExplored(search, about.done, independent, away),
-    notes: notesOf(away, search.crashes),
+    notes: [...failingIn(search), ...notesOf(away, search.crashes)],
   }
   return result<O>(search, data)
 }
@@ -121,6 +121,14 @@ function notExplored(search: Search, done: Done, independent: boolean, away: rea
     ...[...search.left].map(([where, count]) => `what follows in ${count} schedules that left the record: ${where}`),
     ...(away.length > 0 ? [`what ${away.join(', ')} waited for outside of the run: its timing was left to chance`] : []),
   ]
+}
+
+/** Where no order comes to its end, that all are equal says little: most often something was not given to the check. */
+function failingIn({ outcomes }: Search): string[] {
+  const errors = outcomes.map(({ first }) => first.outcome.runs[0]?.report.error)
+  const [error] = errors
+  if (error === undefined || errors.includes(undefined)) return []
+  return [`the run fails in every order that was played: ${error.code} ${error.message}`]
 }
 
 function notesOf(away: readonly string[], crashes: number): string[] {
