@@ -6,6 +6,7 @@ import { CliError } from './cli-error.js'
 import { exitCode } from './exit-code.js'
 import { projectFiles } from './project-files.js'
 import { escaped, shown } from './shown.js'
+import { quoted } from './told.js'
 
 interface Options {
   readonly json?: boolean
@@ -30,7 +31,7 @@ export const command: CliCommand = {
       if (json !== true) terminal.data(shown`${join(there, file)}`)
     }
     if (json === true) terminal.json({ files: Object.keys(files).map((file) => join(there, file)) })
-    terminal.note(shown`next: ${escaped(`${there === '' ? '' : `cd ${there} && `}npm install && npm start && npm test`, 'path')}`)
+    terminal.note(shown`next: ${escaped(`${there === '' ? '' : `cd ${quoted(there)} && `}npm install && npm start && npm test`, 'path')}`)
     return exitCode.done
   },
 }

@@ -80,7 +80,7 @@ function asked(ask: Ask): Shown {
 
 /** A command that a person can type. */
 export function commandOf(command: string, { id, store }: Named, ...args: readonly string[]): Shown {
-  const parts = [program(), command, id, ...args, ...(store === undefined ? [] : ['--store', quoted(store)])]
+  const parts = [program(), command, quoted(id), ...args, ...(store === undefined ? [] : ['--store', quoted(store)])]
   return escaped(parts.join(' '), 'path')
 }
 
@@ -90,6 +90,6 @@ export function program(): string {
 }
 
 /** A word as a shell takes it. */
-function quoted(word: string): string {
+export function quoted(word: string): string {
   return /^[\w./:@~+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }
