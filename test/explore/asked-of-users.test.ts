@@ -1,5 +1,5 @@
-import { graph, resource, topology } from 'tutti'
-import { explore } from 'tutti/testing'
+import { graph, open, resource, topology } from 'tutti'
+import { explore, exploreRun } from 'tutti/testing'
 import { expect, test } from 'vitest'
 
 const fork = (width: number) => () =>
@@ -153,4 +153,45 @@ test('that a run fails in every order is told: what is the same may be what was 
   expect(found.independent).toBe(true)
   expect(found.text()).toMatch(/Note: the run fails in every order that was played: RESOURCE_MISSING there is no resource 'db'/)
   expect((await explore(fork(2), { schedules: 2 })).notes).toEqual([])
+})
+
+test('a schedule that is played alone is shown, with what came of it, and claims nothing of others', async () => {
+  const make = () => {
+    let current = ''
+    const act = async (turn: any) => {
+      current = turn.agent
+      await turn.step('think', () => 1)
+      return turn.reply(current)
+    }
+    return topology({
+      name: 'talk',
+      flows: ['Start -> Hub -> End', 'Hub <-> A | B'],
+      agents: {
+        Hub: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn, { values }) => turn.finish(values) } },
+        A: { act },
+        B: { act },
+      },
+    })
+  }
+  const { divergence } = await explore(make)
+  const again = await explore(make, { replay: divergence?.b ?? '' })
+  expect(again.text()).toMatch(/^The schedule 2T2 of 'talk' was played: succeeded$/m)
+  expect(again.text()).toMatch(/B starts on r\.1[^]*A starts on r\.0[^]*It came to \["A","A"\]/)
+  expect(again.svg()).toContain('schedule 2T2')
+})
+
+test.each([
+  [5, /exploreRun\(\) takes an object of options, not 5/],
+  [{ beyond: 'go' }, /beyond is 'stop' or 'perform', not 'go'/],
+  [{ input: 1 }, /there is no option 'input' here/],
+  [{ answers: () => 1 }, /there is no option 'answers' here/],
+])('no recorded run is checked with %j', async (options, message) => {
+  const one = topology({ name: 'one', flows: ['Start -> A -> End'], agents: { A: (turn) => turn.finish(1) } })
+  const tutti = await open({ store: 'memory:' })
+  await tutti.execute(one, { id: 'done' })
+  await expect(exploreRun(tutti, 'done', options as never)).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    message: expect.stringMatching(message),
+  })
+  await tutti.close()
 })

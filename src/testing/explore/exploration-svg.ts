@@ -59,7 +59,8 @@ function panelsOf(data: ExplorationData): { readonly title: string; readonly pic
       { title: `schedule ${divergence.b}`, picture: divergence.pictures[1] },
     ]
   const [violation] = data.violations
-  return violation === undefined ? [] : [{ title: `schedule ${violation.schedule}`, picture: violation.picture }]
+  const only = violation ?? data.replayed
+  return only === null ? [] : [{ title: `schedule ${only.schedule}`, picture: only.picture }]
 }
 
 const heightOf = ({ rows }: Picture): number => rows.reduce((sum, { gap }) => sum + rowHeight * (gap > 0 ? 2 : 1), 0)

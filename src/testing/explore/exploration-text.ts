@@ -11,6 +11,7 @@ export function explorationText(data: ExplorationData, paint: Paint): string {
     headline(data, paint),
     ...divergenceLines(data, paint),
     ...violationLines(data, paint),
+    ...replayedLines(data, paint),
     ...choiceLines(data),
     ...coverageLines(data),
   ].join('\n')
@@ -25,6 +26,9 @@ export function headline(data: ExplorationData, paint: Paint): string {
     const kind = data.violations[0]?.invariant ?? data.divergence?.kind ?? 'output'
     return paint(`✗ ${meaningOf(kind)}: found in ${played}`, 'bad')
   }
+  // One order alone shows nothing about others.
+  if (data.replayed !== null)
+    return `The schedule ${data.replayed.schedule} of '${plain(data.definition)}' was played: ${plain(data.replayed.status)}`
   const every = data.exhaustive ? 'every order' : 'every order that was played'
   const fixed = data.choices.length > 0 ? ', for the same choices' : ''
   return paint(`✓ The same outcome in ${every}${fixed}: ${played}, ${data.distinct} distinct`, 'good')
@@ -59,6 +63,12 @@ function violationLines({ violations }: ExplorationData, paint: Paint): string[]
     plain(explain),
     ...(invariant === 'not-repeatable' ? [] : [pictureText(picture, paint)]),
   ])
+}
+
+function replayedLines({ replayed, violations }: ExplorationData, paint: Paint): string[] {
+  if (replayed === null || violations.length > 0) return []
+  const { schedule, came, picture } = replayed
+  return ['', `Schedule ${schedule}:`, pictureText(picture, paint), '', `It came to ${plain(JSON.stringify(came))}`]
 }
 
 function choiceLines({ choices, allowed }: ExplorationData): string[] {

@@ -77,6 +77,8 @@ export interface ExplorationData {
     readonly explain: string
     readonly picture: Picture
   }[]
+  /** The one schedule that was asked for, if one was, and what came of it. */
+  readonly replayed: { readonly schedule: string; readonly status: string; readonly came: unknown; readonly picture: Picture } | null
   readonly choices: readonly ChoiceSeen[]
   readonly allowed: readonly string[]
   readonly bounds: readonly PctBound[]

@@ -73,6 +73,12 @@ export function checkExplore(options: unknown): void {
   checkOptions('explore()', options, kinds)
 }
 
+/** The same for a recorded run: what that has is not given again. */
+export function checkExploreRun(options: unknown): void {
+  const others = Object.entries(kinds).filter(([name]) => !['input', 'models', 'answers'].includes(name))
+  checkOptions('exploreRun()', options, { ...Object.fromEntries(others), definition: anything, beyond: oneOf('stop', 'perform') })
+}
+
 /** Refuses faults and allowances of agents that there are not, for the same reason. */
 export function checkAgents(definition: Definition, options: Pick<ExploreOptions<never, never>, 'faults' | 'allow'>): void {
   const names = [...namesIn(definition)]

@@ -8,6 +8,7 @@ import type { Tutti } from '../../engine/tutti.js'
 import { closedEngine } from '../../engine/while-open.js'
 import type { Exploration } from './exploration.js'
 import type { ExploreOptions } from './explore.js'
+import { checkExploreRun } from './explore-check.js'
 import { exploreWith } from './explore.js'
 import { journalsOf } from './journals.js'
 import { recordedIn } from './recorded.js'
@@ -25,6 +26,7 @@ export interface ExploreRunOptions extends Omit<ExploreOptions<unknown, unknown>
  * shown something else is a finding of its own.
  */
 export async function exploreRun(tutti: Tutti, id: string, options: ExploreRunOptions = {}): Promise<Exploration> {
+  checkExploreRun(options)
   const engine = engineOf(tutti)
   if (engine.closed) throw closedEngine()
   const journal = await engine.journal(id)

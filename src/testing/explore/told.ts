@@ -53,6 +53,7 @@ export async function exploration<O>(search: Search, about: About): Promise<Expl
     })),
     divergence,
     violations,
+    replayed: about.strategy === 'replay' ? replayedIn(search) : null,
     choices,
     allowed: about.allow.map(({ of }) => of),
     bounds: about.done.bounds,
@@ -121,6 +122,15 @@ function notExplored(search: Search, done: Done, independent: boolean, away: rea
     ...[...search.left].map(([where, count]) => `what follows in ${count} schedules that left the record: ${where}`),
     ...(away.length > 0 ? [`what ${away.join(', ')} waited for outside of the run: its timing was left to chance`] : []),
   ]
+}
+
+function replayedIn({ outcomes }: Search): ExplorationData['replayed'] {
+  const [only] = outcomes
+  if (only === undefined) return null
+  const { played, outcome } = only.first
+  const report = outcome.runs[0]?.report
+  const came = report?.error?.message ?? report?.output ?? null
+  return { schedule: tokenOf(played.schedule), status: outcome.status, came, picture: pictureOf(only.first, []) }
 }
 
 /** Where no order comes to its end, that all are equal says little: most often something was not given to the check. */
