@@ -201,9 +201,9 @@ export class Bodies {
       toolboxes: this.#toolboxes,
       priceOf: pricesFrom(options.prices ?? {}),
       model: (ref) => resolveModel(ref, { models: options.models, env: process.env }),
-      listener: (branch, agent) =>
+      listener: (branch, agent, attempt) =>
         listeners.hasTakers(entry.id)
-          ? (text) => listeners.tell(entry.id, { type: 'text.delta', branch, agent, after: entry.state.seq, text })
+          ? (text) => listeners.tell(entry.id, { type: 'text.delta', branch, agent, after: entry.state.seq, text, attempt })
           : null,
       keepAskSchema: (branch, schema) => {
         if (schema === undefined) entry.askSchemas.delete(branch)

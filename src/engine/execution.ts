@@ -68,7 +68,7 @@ export interface ExecutionPort {
   readonly toolboxes: Toolboxes
   readonly priceOf: PriceOf
   /** Tells on what a model says as it says it; null if nobody listens. */
-  listener(branch: string, agent: string): ((text: string) => void) | null
+  listener(branch: string, agent: string, attempt: number): ((text: string) => void) | null
   /** What an answer to this branch must be; undefined: nothing of its own. */
   keepAskSchema(branch: string, schema: Schema | undefined): void
   /** Runs a definition as a child of this attempt. */
@@ -402,8 +402,8 @@ export class Execution implements Body {
       tools: () => this.#port.toolboxes.toolsOf(options.tools),
       priceOf: this.#port.priceOf,
       now: () => this.#port.clock.now(),
-      listener: () => {
-        const tell = this.#port.listener(this.attempt.branch, name)
+      listener: (attempt) => {
+        const tell = this.#port.listener(this.attempt.branch, name, attempt)
         return tell === null ? null : (text) => (this.#status === 'running' ? tell(text) : undefined)
       },
     })

@@ -23,7 +23,7 @@ export interface ModelBody {
   readonly now: () => number
   readonly tools: () => Promise<OwnTools>
   readonly priceOf: PriceOf
-  readonly listener: () => ((text: string) => void) | null
+  readonly listener: (attempt: number) => ((text: string) => void) | null
 }
 
 /** Plays a turn of an agent that is a model, from what the journal has of it. */

@@ -2,6 +2,7 @@ import { CodedFailure, failureOf } from '../define/failure-of.js'
 import type { GuardedAnswer, Guardrail, Tripped } from '../define/guardrail.js'
 import type { Maybe } from '../define/maybe.js'
 import type { ActivityContext } from '../define/work.js'
+import { deepFreeze } from '../kernel/deep-freeze.js'
 import { type ModelAnswer, textOf } from './model-answer.js'
 import type { ModelTurnPort } from './model-turn-port.js'
 import { throwIfOver } from './tool-calls.js'
@@ -86,5 +87,5 @@ function shownAnswer(answer: ModelAnswer): GuardedAnswer {
     const input = toolInput(part.input)
     return [{ tool: part.tool, input: 'value' in input ? input.value : part.input }]
   })
-  return { text: textOf(answer), calls }
+  return deepFreeze({ text: textOf(answer), calls })
 }

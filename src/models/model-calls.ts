@@ -1,6 +1,7 @@
 import { CodedFailure, failureOf } from '../define/failure-of.js'
 import { jsonSchemaOf } from '../define/json-schema.js'
 import type { ActivityContext } from '../define/work.js'
+import { deepFreeze } from '../kernel/deep-freeze.js'
 import { type Budget, budgetOf } from './budget.js'
 import { type CallPlace, placeOptions } from './call-place.js'
 import { isTooLong, summaryPrompt } from './compaction.js'
@@ -51,8 +52,7 @@ export class ModelCalls {
       const summary = await this.#call(keys.compact(this.#made), summaryPrompt(transcript.messages), {})
       transcript.sumUp(textOf(summary))
     }
-    const prompt = [this.#system, ...transcript.messages]
-    return this.#call(keys.model(this.#made), prompt, this.#acting())
+    return this.#call(keys.model(this.#made), [this.#system, ...transcript.messages], this.#acting())
   }
 
   /** What is offered, and how the model is to answer. */
@@ -65,10 +65,12 @@ export class ModelCalls {
     }
   }
 
-  async #call(key: string, prompt: readonly PromptMessage[], acting: object): Promise<ModelAnswer> {
+  async #call(key: string, said: readonly PromptMessage[], acting: object): Promise<ModelAnswer> {
     const place = this.#place()
+    // Guardrails and models are shown it, and the calls that follow are made of the same messages.
+    const prompt = deepFreeze(said)
     const options = { ...acting, ...this.#budget.options }
-    const reserve = await this.#budget.reserve(prompt, acting, async () => nameOfModel(await this.#port.model()))
+    const reserve = await this.#budget.reserve(prompt, acting, () => this.#modelName())
     const { retry } = this.#offers.seat.agent.options
     const broken: Used[] = []
     const call: GuardedCall = (stop) =>
@@ -84,6 +86,14 @@ export class ModelCalls {
     this.#made++
     this.#attempts += answer.attempts
     return answer
+  }
+
+  /** What it is called, where that must be known before the call. */
+  async #modelName(): Promise<string> {
+    const model = await this.#port
+      .model()
+      .catch((error: unknown) => this.#failed(modelFailure(error, this.#offers.seat.agent.name, 1, this.#port.now())))
+    return nameOfModel(model)
   }
 
   #place(): CallPlace {
@@ -111,7 +121,11 @@ export class ModelCalls {
       name = nameOfModel(model)
       const abortSignal = stop === null ? ctx.signal : AbortSignal.any([ctx.signal, stop])
       const providerOptions = placeOptions({ ...place, index: place.index + ctx.attempt - 1 })
-      const { broken: why, ...answer } = await answerOf(model, { ...options, abortSignal, providerOptions }, this.#port.listener())
+      const { broken: why, ...answer } = await answerOf(
+        model,
+        { ...options, abortSignal, providerOptions },
+        this.#port.listener(ctx.attempt),
+      )
       used = this.#used(answer, options)
       if (why !== undefined) throw why
       return { ...answer, ...used, attempts: ctx.attempt }

@@ -29,6 +29,6 @@ export interface ModelTurnPort {
   readonly tools: () => Promise<OwnTools>
   readonly priceOf: PriceOf
   readonly now: () => number
-  /** Whom the text is told to as it comes; null if nobody listens. */
-  readonly listener: () => ((text: string) => void) | null
+  /** Whom the text of an attempt at a call is told to as it comes; null if nobody listens. */
+  readonly listener: (attempt: number) => ((text: string) => void) | null
 }

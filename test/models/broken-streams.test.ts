@@ -16,7 +16,7 @@ const finish = (finishReason: unknown): object => ({ type: 'finish', finishReaso
 const whole: Parts = [...text('all of it'), { type: 'text-end', id: '1' }, finish({ unified: 'stop', raw: 'stop' })]
 
 /** A run of one agent that somebody listens to, whose model streams each of these in turn, and the last again and again; nothing is a stream that waits to be given up. */
-async function streamed(answers: readonly Parts[], more: object = {}): Promise<{ result: RunResult; calls: number }> {
+async function streamed(answers: readonly Parts[], more: object = {}): Promise<{ result: RunResult; calls: number; deltas: string[] }> {
   let calls = 0
   const model = {
     ...saying(() => [{ type: 'text', text: 'nobody listens' }]),
@@ -29,8 +29,9 @@ async function streamed(answers: readonly Parts[], more: object = {}): Promise<{
   const solo = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: { retry: { backoffMs: 1 }, ...more } } })
   await using tutti = await opened({ models: () => model })
   const run = await tutti.start(solo)
-  for await (const _ of run.events({ deltas: true }));
-  return { result: await run.result(), calls }
+  const deltas: string[] = []
+  for await (const event of run.events({ deltas: true })) if (event.type === 'text.delta') deltas.push(`${event.attempt} ${event.text}`)
+  return { result: await run.result(), calls, deltas }
 }
 
 describe('an answer that breaks off in its stream', () => {
@@ -46,6 +47,11 @@ describe('an answer that breaks off in its stream', () => {
     const { result, calls } = await streamed([broken, whole])
     expect(result).toMatchObject({ status: 'succeeded', output: 'all of it' })
     expect(calls).toBe(2)
+  })
+
+  test('has told what it said, and those who follow can tell it from what is said when it is asked again', async () => {
+    const { deltas } = await streamed([text('half'), text('half'), whole])
+    expect(deltas).toEqual(['1 half', '2 half', '3 all of it'])
   })
 
   test('each time fails with what was said', async () => {

@@ -1,3 +1,4 @@
+import type { LanguageModelV3CallOptions } from '@ai-sdk/provider'
 import type { Guardrail, ModelFactory } from 'tutti'
 import { tool, topology } from 'tutti'
 import { script } from 'tutti/testing'
@@ -5,6 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { playingModel } from '../../src/models/playing-model.js'
 import { deferred, journal, journalSoFar, opened, rest, untilAborted } from '../engine/opened.js'
+import { saying } from './spied.js'
 
 const effects: string[] = []
 const work = tool({ description: 'Works.', input: z.object({}), run: () => void effects.push('done') })
@@ -164,4 +166,31 @@ test('F3 tools of one turn are aborted and awaited together when the turn is, an
   await rest()
   expect(await journal(run)).toHaveLength(events.length)
   expect(events.at(-1)?.type).toBe('run.cancelled')
+})
+
+test('what guardrails and models are shown is frozen: none can change what the next call is made of', async () => {
+  const tamper = ({ messages }: { messages: readonly { content: unknown }[] }) => {
+    for (const message of messages) (message as { content: unknown }).content = 'something else'
+  }
+  const solo = (guardrails: Guardrail[]) => topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: { guardrails } } })
+  await using tutti = await opened({ models: script({ A: ['done'] }) })
+  for (const guardrail of [
+    { name: 'g', before: tamper },
+    { name: 'g', after: (answer: object) => void Object.assign(answer, { text: '' }) },
+  ])
+    expect(await (await tutti.start(solo([guardrail]))).result()).toMatchObject({
+      status: 'failed',
+      error: { data: { code: 'GUARDRAIL_TRIPPED', reason: expect.stringMatching(/read only/) as string } },
+    })
+
+  const model = saying(() => [{ type: 'text', text: 'done' }])
+  const tampering = {
+    ...model,
+    doGenerate: (options: LanguageModelV3CallOptions) => {
+      tamper({ messages: options.prompt })
+      return model.doGenerate(options)
+    },
+  }
+  await using other = await opened({ models: () => tampering })
+  expect(await (await other.start(solo([]))).result()).toMatchObject({ status: 'failed', error: { code: 'MODEL_FAILED' } })
 })

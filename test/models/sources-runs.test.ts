@@ -185,6 +185,19 @@ describe('what a run cost', () => {
   })
 })
 
+test.each([
+  ['gives none', () => null as never, 'MODEL_UNAVAILABLE'],
+  ['throws', () => Promise.reject(new Error('no')), undefined],
+])('a factory that %s fails its turn, also where a limit must know the price first', async (_, models, code) => {
+  const one = topology({ name: 'one', flows: ['Start -> A -> End'], agents: { A: {} } })
+  await using tutti = await open({ store: 'memory:', models })
+  for (const limits of [{}, { costUsd: 1 }]) {
+    const result = await (await tutti.start(one, { limits })).result()
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'MODEL_FAILED', retryable: false } })
+    if (code !== undefined) expect(result).toMatchObject({ error: { data: { code } } })
+  }
+})
+
 test('an agent whose model can not be had fails with what to do, and no key is in the journal', async () => {
   vi.stubEnv('OPENAI_API_KEY', '')
   vi.stubEnv('ANTHROPIC_API_KEY', 'sk-very-secret')
