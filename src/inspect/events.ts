@@ -69,10 +69,11 @@ export type JournalEvent = {
   [T in keyof Events]: { readonly seq: number; readonly at: number; readonly branch?: string; readonly type: T } & Readonly<Events[T]>
 }[keyof Events]
 
-/** A transient part between two events; never journaled and never replayed. */
-export type Delta = {
-  readonly branch: string
-  readonly agent: string
-  readonly after: number
-} & /** `attempt` says how often the model was called for this answer: with a new one, what was heard of the last is void. */
-({ readonly type: 'text.delta'; readonly text: string; readonly attempt: number } | { readonly type: 'emit'; readonly data: unknown })
+/**
+ * A transient part between two events; never journaled and never replayed. `attempt` says how often the model was called for this answer: with a new
+ * one, what was heard of the last is void.
+ */
+export type Delta = { readonly branch: string; readonly agent: string; readonly after: number } & (
+  | { readonly type: 'text.delta'; readonly text: string; readonly attempt: number }
+  | { readonly type: 'emit'; readonly data: unknown }
+)

@@ -6,7 +6,7 @@ import { type Budget, budgetOf } from './budget.js'
 import { type CallPlace, placeOptions } from './call-place.js'
 import { isTooLong, summaryPrompt } from './compaction.js'
 import { type GuardedCall, guarded } from './guarded-call.js'
-import { answerOf, type HeardAnswer, type ModelAnswer, nameOfModel, textOf } from './model-answer.js'
+import { answerOf, type HeardAnswer, type ModelAnswer, nameOfModel } from './model-answer.js'
 import { modelFailure, retryAfterOf, wasTaken } from './model-failure.js'
 import type { ModelTurnPort } from './model-turn-port.js'
 import type { Offers } from './offers.js'
@@ -50,7 +50,7 @@ export class ModelCalls {
   async next(transcript: Transcript): Promise<ModelAnswer> {
     if (isTooLong(transcript)) {
       const summary = await this.#call(keys.compact(this.#made), summaryPrompt(transcript.messages), {})
-      transcript.sumUp(textOf(summary))
+      transcript.sumUp(summary)
     }
     return this.#call(keys.model(this.#made), [this.#system, ...transcript.messages], this.#acting())
   }

@@ -149,13 +149,18 @@ export class Transcript {
     if (call?.output === null) this.#calls[index] = { ...call, output }
   }
 
-  /** A summary takes the place of all that was said; only the request stays as it was. An empty one would be the loss of everything. */
-  sumUp(summary: string): void {
+  /**
+   * A summary takes the place of all that was said; only the request stays as it was. An empty one, or what a filter has left of one, would be the
+   * loss of everything; of one that was cut off it is said.
+   */
+  sumUp(answer: ModelAnswer): void {
     this.#close()
-    if (summary.trim() === '') return
+    const summary = textOf(answer)
+    if (summary.trim() === '' || answer.finish === 'content-filter') return
+    const end = answer.finish === 'length' ? '\n[the summary was cut off here]' : ''
     this.#messages = []
     this.#ids.clear()
-    this.#user(`What happened so far, summed up:\n${summary}\n\nWhat you were asked:\n${this.#request}`)
+    this.#user(`What happened so far, summed up:\n${summary}${end}\n\nWhat you were asked:\n${this.#request}`)
   }
 
   #ask(request: string): void {
@@ -247,7 +252,7 @@ function retell(transcript: Transcript, record: ActivityRecord): void {
   if (kind === 'tool') return transcript.settle(Number(index), outputOf(record))
   if (record.status !== 'completed') return
   if (kind === 'model') transcript.say(record.value as ModelAnswer)
-  else if (kind === 'compact') transcript.sumUp(textOf(record.value as ModelAnswer))
+  else if (kind === 'compact') transcript.sumUp(record.value as ModelAnswer)
 }
 
 /** What a model is told of a tool that failed. */

@@ -3,8 +3,9 @@ import { tool, topology } from 'tutti'
 import { script, virtualClock } from 'tutti/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { placeOf } from '../../src/models/call-place.js'
 import { deferred, opened, rest } from '../engine/opened.js'
-import { type Heard, spied } from './spied.js'
+import { called, type Heard, saying, spied } from './spied.js'
 
 /** What a model was told, without the system: who, and what. */
 const told = ({ options }: Heard): string[] =>
@@ -177,4 +178,24 @@ test.each([
   expect(heard).toHaveLength(replies.length)
   const [request, call, result] = told(heard.at(-1) as Heard)
   expect([request, call, result]).toEqual([`user: ${input}`, 'assistant: tool-call', 'tool: tool-result'])
+})
+
+test.each([
+  ['length', 'user: What happened so far, summed up:\nIt read\n[the summary was cut off here]\n\nWhat you were asked:\nread the book'],
+  ['content-filter', 'user: read the book'],
+] as const)('a summary that is not all of it (%s) does not stand for everything in silence', async (unified, first) => {
+  const read = tool({ description: 'Reads.', input: z.object({}), run: () => 'page '.repeat(70_000) })
+  const reader = topology({ name: 'reader', flows: ['Start -> A -> End'], agents: { A: { tools: { read } } } })
+  const model = saying(({ index }) => [index === 0 ? called('read', {}) : { type: 'text', text: index === 1 ? 'It read' : 'ok' }])
+  const cutting: typeof model = {
+    ...model,
+    doGenerate: async (options) => {
+      const answer = await model.doGenerate(options)
+      return placeOf(options)?.index === 1 ? { ...answer, finishReason: { unified, raw: unified } } : answer
+    },
+  }
+  const { models, heard } = spied(() => cutting)
+  await using tutti = await opened({ models, invariants: false })
+  expect(await (await tutti.start(reader, { input: 'read the book' })).output()).toBe('ok')
+  expect(told(heard.at(-1) as Heard)[0]).toBe(first)
 })
