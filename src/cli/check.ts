@@ -102,9 +102,15 @@ async function ofRun(
   const { resources } = loaded.given
   return await exploreRun(session.tutti, row.id, {
     ...(resources !== undefined && { resources }),
+    ...besides(loaded.check),
     definition: freshOf(loaded) as never,
     ...said,
   })
+}
+
+/** What a file says of its race check and no record has. */
+function besides(check: object): object {
+  return Object.fromEntries(Object.entries(check).filter(([name]) => !['input', 'models', 'answers'].includes(name)))
 }
 
 /** Evaluated anew for each order, so that what a file keeps in its variables does not leak from one into the next. */

@@ -53,6 +53,9 @@ describe('check', () => {
     ])
     expect(alone).toMatchObject({ code: 2, err: expect.stringContaining('there is nobody to answer') })
     expect(told.code).toBe(0)
+    // What the file says beside them counts for a recorded run as well.
+    place.write('asking.mjs', `${files.asking}export const check = { answers: () => 'no', schedules: 1 }\n`)
+    expect(await place.json('check', '--from-run', 'a')).toMatchObject({ independent: true, exhaustive: false, schedules: 1 })
   })
 })
 
