@@ -72,6 +72,11 @@ export class Bodies {
   readonly #port: BodiesPort
   readonly #gate: Gate
   readonly #toolboxes = new Toolboxes()
+  /**
+   * Attempts whose end is being counted for a breaker: that comes before it is decided, since a failure too many must keep the next one from
+   * starting. What an attempt says meanwhile, as that its body has ended after its time, waits for its turn.
+   */
+  readonly #counting = new Map<Attempt, Promise<void>>()
   /** Those that begin in the next macrotask. */
   #beginning: Body[] = []
   #isLetting = false
@@ -180,9 +185,13 @@ export class Bodies {
       ended: (execution) => this.#ended(entry, definition, execution),
       submit: (attempt, command, settled) => {
         const counted = this.#attempted(entry, definition, attempt, command)
-        // Before it is decided: a failure too many must keep the next attempt from starting.
-        if (counted === null) this.#port.say(entry, command, settled)
-        else void counted.then(() => this.#port.say(entry, command, settled))
+        if (counted !== null) this.#counting.set(attempt, counted)
+        const waitsFor = this.#counting.get(attempt)
+        if (waitsFor === undefined) return this.#port.say(entry, command, settled)
+        void waitsFor.then(() => {
+          this.#counting.delete(attempt)
+          this.#port.say(entry, command, settled)
+        })
       },
       mayStart: () => this.#port.mayStart(entry),
       isAdmitted: (attempt) => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { memoryStore } from '../../src/stores/memory.js'
-import { deferred, opened, rest, type SoloTurn, solo, timed } from '../engine/opened.js'
+import { deferred, opened, rest, type SoloTurn, solo, timed, untilAborted } from '../engine/opened.js'
 
 /** An agent that fails while the test wants it to. */
 function flaky(options: Readonly<Record<string, unknown>>) {
@@ -90,6 +90,25 @@ test('a rejected attempt does not count: the failures around it are in a row, an
   await clock.advance(1_000)
   expect(await code()).toBe('REJECTED')
   expect(await tutti.agents.get('A')).toMatchObject({ status: 'running', runtime: 'running' })
+})
+
+test('an attempt that runs out of time counts, and its turn is over although its body ends while it is counted', async () => {
+  const aborted = (turn: SoloTurn) => untilAborted(turn.signal)
+  for (const retry of [{ attempts: 1 }, { attempts: 4 }]) {
+    const definition = solo({ act: aborted, breaker: { failures: 2, probeMs: 1_000 }, timeoutMs: 50, retry } as never)
+    await using at = await timed({ definitions: [definition] })
+    const { tutti, clock } = at
+    const codes: unknown[] = []
+    for (let runs = 0; runs < 3; runs++) {
+      const run = await tutti.start(definition)
+      for (let tries = 0; tries < 4; tries++) await clock.advance(50)
+      const result = await run.result()
+      codes.push(result.status === 'failed' && result.error.code)
+    }
+    expect(codes).toEqual(
+      retry.attempts === 1 ? ['TIMEOUT', 'TIMEOUT', 'AGENT_STOPPED'] : ['AGENT_STOPPED', 'AGENT_STOPPED', 'AGENT_STOPPED'],
+    )
+  }
 })
 
 test("with whenStopped: 'wait' turns wait for the one that tries, in a process that was opened later too", async () => {
