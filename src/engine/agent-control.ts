@@ -71,7 +71,8 @@ async function command(engine: Engine, call: Call, name: string, o: AgentCommand
   if (body.runtime !== 'stopping') return recordOf(name, body)
   // Where nothing of it is in flight, it has stopped by now.
   await engine.agents.settle(name)
-  return recordOf(name, engine.agents.known(name) ?? body)
+  // Under a key the outcome is what the key stands for, the first time too.
+  return recordOf(name, (key === undefined ? engine.agents.known(name) : undefined) ?? body)
 }
 
 /** What a call makes of an agent; null if that is what it is. Throws if it may not be. */

@@ -84,6 +84,16 @@ test('a change that is based on another revision is refused, and changes nothing
   expect(await tutti.agents.resume('Ada', { ifRevision: 2 })).toMatchObject({ status: 'running', revision: 3 })
 })
 
+test('a key of a stop has one outcome, however soon the agent has stopped', async () => {
+  for (const call of ['stop', 'terminate'] as const) {
+    await using tutti = await opened({ definitions: [pair] })
+    const stop = () => tutti.agents[call]('Ada', { key: 'k' })
+    const [first, ...others] = [...(await Promise.all([stop(), stop(), stop()])), await stop()]
+    for (const other of others) expect(other).toEqual(first)
+    expect(await tutti.agents.get('Ada')).toMatchObject({ status: first?.status, runtime: 'stopped' })
+  }
+})
+
 test('a key has its first outcome again, and is of no use for anything else on the store', async () => {
   const store = memoryStore()
   await using tutti = await on(store, { definitions: [pair] })
