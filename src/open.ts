@@ -11,10 +11,10 @@ import { checkOpen } from './engine/open-check.js'
 import { runHandle } from './engine/run-handle.js'
 import { runNotFound } from './engine/run-not-found.js'
 import type { StartGiven } from './engine/start.js'
-import { start } from './engine/start.js'
+import { execute, start } from './engine/start.js'
 import type { Store } from './engine/store.js'
 import type { OpenOptions, Retention, Run, RunFilter, Tutti } from './engine/tutti.js'
-import { closedEngine, whileOpen } from './engine/while-open.js'
+import { whileOpen } from './engine/while-open.js'
 import { openStore, storePlace } from './stores/open-store.js'
 
 /** Opens an engine over a store. */
@@ -38,11 +38,6 @@ export async function open(given: OpenOptions = {}): Promise<Tutti> {
     onLog: options.onLog ?? (() => {}),
   })
 
-  const begin = async (definition: Definition | string, given: StartGiven = {}): Promise<Run<never>> => {
-    if (engine.closed) throw closedEngine()
-    return start(engine, definition, given, options.limits)
-  }
-
   let closing: Promise<void> | null = null
   const closeOnce = async (): Promise<void> => {
     await engine.close()
@@ -60,8 +55,8 @@ export async function open(given: OpenOptions = {}): Promise<Tutti> {
     throw error
   }
   const tutti = {
-    start: begin,
-    execute: async (definition: Definition | string, given?: StartGiven) => (await begin(definition, given)).output(),
+    start: whileOpen(engine, (of: Definition | string, given: StartGiven = {}) => start(engine, of, given, options.limits)),
+    execute: whileOpen(engine, (of: Definition | string, given: StartGiven = {}) => execute(engine, of, given, options.limits)),
     run: whileOpen(engine, (id: string, of?: Definition) => handleOf(engine, id, of)),
     runs: whileOpen(engine, (filter?: RunFilter) => listRuns(engine, filter)),
     agents: agentControl(engine),

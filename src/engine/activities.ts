@@ -3,35 +3,29 @@ import type { Maybe } from '../define/maybe.js'
 import { andThen, settle } from '../define/maybe.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { ActivityContext } from '../define/work.js'
-import type { ActivitySpeaker, Command, Refusal, Speaker } from '../kernel/command.js'
+import type { ActivitySpeaker, Command } from '../kernel/command.js'
 import type { Event } from '../kernel/event.js'
 import type { Failure } from '../kernel/failure.js'
 import type { NotJson } from '../kernel/json.js'
 import { toJson } from '../kernel/json.js'
 import { backoffMs } from '../kernel/retry.js'
-import type { ActivityRecord, TurnWork } from '../kernel/state.js'
+import type { ActivityRecord, Attempt, TurnWork } from '../kernel/state.js'
 import type { ActivityOptions } from '../models/activity-port.js'
 import { CodedFailure, failureOf, tooLarge } from '../define/failure-of.js'
 import { thrownText } from '../kernel/thrown-text.js'
-import type { ActivityOutcome, Seam } from './seam.js'
-import type { Clock } from './tutti.js'
+import type { ExecutionPort } from './execution.js'
+import type { ActivityOutcome } from './seam.js'
 
-/** What an execution needs of the engine. */
-export interface ActivityPort {
-  readonly clock: Clock
-  readonly speaker: Speaker
-  /** `nonce/run/branch/turn`, and the number of rejections after one: the same on every attempt. */
-  readonly keyPrefix: string
-  readonly maxValue: number
-  readonly later: Seam['later']
-  /** Says something; `settled` is told, once, whether it was refused. */
-  submit(command: Command, settled: (outcome: { readonly refusal?: Refusal | undefined }) => void): void
-  /** Whether this process still owns the run. */
-  mayStart(): boolean | Promise<boolean>
-  /** What it comes to, if a harness knows that: then it is not performed. */
-  known(speaker: ActivitySpeaker): Promise<ActivityOutcome> | null
+/** What the activities of a turn need of its run. */
+export type ActivityPort = Pick<ExecutionPort, 'clock' | 'maxValue' | 'later' | 'submit' | 'mayGoOn' | 'known'>
+
+/** Whose activities they are: one execution of a turn. */
+export interface ActivityOwner {
+  readonly attempt: Attempt
   readonly use: ActivityContext['use']
   readonly emit: ActivityContext['emit']
+  /** `nonce/run/branch/turn`, and the number of rejections after one: the same on every attempt. */
+  idempotencyKey(): string
   /** Durable sleeps don't count against the attempt's timeout. */
   onSleeping(sleeping: boolean): void
   /** The body has asked for something else than the journal says: the attempt is over. */
@@ -125,12 +119,14 @@ const insideStep = new AsyncLocalStorage<Activities>()
  */
 export class Activities {
   readonly #port: ActivityPort
+  readonly #owner: ActivityOwner
+  readonly #keyPrefix: string
   /** Results in journal order, those of an earlier execution first. */
   readonly #results: ActivityRecord[]
   readonly #replayed: number
   /** What the journal knows of this attempt and earlier ones that threw, by key. */
   readonly #known: Map<string, ActivityRecord>
-  readonly #earlier: ReadonlyMap<string, ActivityRecord>
+  readonly #earlier: TurnWork['earlier'] | undefined
   readonly #calls = new Map<string, Call>()
   readonly #waiting: Call[] = []
   readonly #occurrences = new Map<string, number>()
@@ -149,14 +145,16 @@ export class Activities {
   #idle = 0
   #lastAt: number
 
-  constructor(port: ActivityPort, work: TurnWork | undefined, startedAt: number) {
+  constructor(port: ActivityPort, owner: ActivityOwner, work: TurnWork | undefined) {
     this.#port = port
+    this.#owner = owner
+    this.#keyPrefix = owner.idempotencyKey()
     const records = [...(work?.records.values() ?? [])]
     this.#results = records.filter(({ status }) => status === 'completed' || status === 'failed').sort((a, b) => a.order - b.order)
     this.#replayed = this.#results.length
     this.#known = new Map(records.map((record) => [record.key, record]))
-    this.#earlier = new Map(work?.earlier.entries() ?? [])
-    this.#lastAt = startedAt
+    this.#earlier = work?.earlier
+    this.#lastAt = owner.attempt.at
   }
 
   /** The time of the last delivered event. */
@@ -167,7 +165,7 @@ export class Activities {
   /** Whether a step of this name will be given back before any other: it was the first of this attempt, or an earlier attempt has it. */
   beginsWith(name: string): boolean {
     if (this.#replayed > 0) return this.#results[0]?.name === name
-    return this.#earlier.get(`${name}#0`)?.status === 'completed'
+    return this.#earlier?.get(`${name}#0`)?.status === 'completed'
   }
 
   get delivered(): number {
@@ -194,7 +192,7 @@ export class Activities {
       this.#sleeps.add(key)
       this.#setSleeping(1)
       if (this.#known.get(key)?.status === 'sleeping') return
-      this.#port.submit({ type: 'sleep.start', ...this.#speakerOf(call), ms }, nothing)
+      this.#port.submit(this.#owner.attempt, { type: 'sleep.start', ...this.#speakerOf(call), ms }, nothing)
     }) as Promise<void>
   }
 
@@ -303,7 +301,7 @@ export class Activities {
     const error = nondeterministic(problem)
     call?.fail(error)
     this.abort(error)
-    this.#port.onBroken(error)
+    this.#owner.onBroken(error)
   }
 
   /** What is wrong with a body that has ended, if something is. What it asked for and did not wait for is not: it lost a race, or nobody needs it. */
@@ -364,11 +362,11 @@ export class Activities {
   #setSleeping(by: 1 | -1): void {
     const before = this.#sleeping
     this.#sleeping = Math.max(0, before + by)
-    if (before > 0 !== this.#sleeping > 0) this.#port.onSleeping(this.#sleeping > 0)
+    if (before > 0 !== this.#sleeping > 0) this.#owner.onSleeping(this.#sleeping > 0)
   }
 
   #speakerOf({ key, name, delivered }: Call): ActivitySpeaker {
-    const { branch, agent, turn, attempt } = this.#port.speaker
+    const { branch, agent, turn, attempt } = this.#owner.attempt
     return { branch, agent, turn, attempt, key, name, delivered }
   }
 
@@ -379,7 +377,7 @@ export class Activities {
 
   /** What is wrong with the code around an activity ends the attempt. */
   #spoil(thrown: unknown): void {
-    this.#port.onBroken(thrown instanceof Error ? thrown : new Error(thrownText(thrown)))
+    this.#owner.onBroken(thrown instanceof Error ? thrown : new Error(thrownText(thrown)))
     this.#leave()
   }
 
@@ -389,7 +387,7 @@ export class Activities {
     const earlier = this.#reusable(speaker, options)
     if (earlier?.status === 'completed') return this.#record(givenBack(speaker, earlier))
     settle(
-      () => this.#port.mayStart(),
+      () => this.#port.mayGoOn(),
       (may) => (may ? this.#start(task) : this.#leave()),
       (thrown) => this.#spoil(thrown),
     )
@@ -400,11 +398,11 @@ export class Activities {
     const { speaker, options } = task
     const { idempotent, undo, reserve } = options
     const here = this.#known.get(speaker.key)?.status === 'started'
-    if (idempotent === false && (here || this.#earlier.get(speaker.key)?.status === 'started'))
+    if (idempotent === false && (here || this.#earlier?.get(speaker.key)?.status === 'started'))
       return this.#record({ type: 'activity.fail', ...speaker, error: unknownOutcome(speaker.name) })
     if (here || (idempotent !== false && undo === undefined && reserve === undefined)) return this.#try(task, 1)
     const marks = { ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }) }
-    this.#port.submit({ type: 'activity.start', ...speaker, ...marks }, ({ refusal }) => {
+    this.#port.submit(this.#owner.attempt, { type: 'activity.start', ...speaker, ...marks }, ({ refusal }) => {
       if (refusal !== undefined) return this.#leave()
       // Not at once: whoever says so has others to tell before anything of a user runs.
       queueMicrotask(() => this.#try(task, 1))
@@ -437,8 +435,8 @@ export class Activities {
     }
     settle(
       () => {
-        const { keyPrefix, use, emit } = this.#port
-        const ctx = new Context(`${keyPrefix}/${speaker.key}`, attempt, use, emit, signalled)
+        const { use, emit } = this.#owner
+        const ctx = new Context(`${this.#keyPrefix}/${speaker.key}`, attempt, use, emit, signalled)
         const body = andThen(insideStep.run(this, run, ctx), (value) => this.#resultOf(speaker.name, value, options))
         if (timer === null) return body
         return Promise.race([body, this.#timeout(speaker.name, options, signalled(), timer.signal)])
@@ -477,7 +475,7 @@ export class Activities {
   }
 
   #record(command: Command): void {
-    this.#port.submit(command, () => this.#leave())
+    this.#port.submit(this.#owner.attempt, command, () => this.#leave())
   }
 
   #mayRetry({ retry }: ActivityOptions, attempt: number, { error, retryable }: Extract<ActivityOutcome, { error: Failure }>): boolean {
@@ -493,7 +491,7 @@ export class Activities {
   #again(task: Task, attempt: number, error: Failure): void {
     const { speaker, options } = task
     const controller = this.#controller()
-    const backoff = backoffMs({ ...once, ...options.retry }, attempt, `${this.#port.keyPrefix}/${speaker.key}/${attempt}`)
+    const backoff = backoffMs({ ...once, ...options.retry }, attempt, `${this.#keyPrefix}/${speaker.key}/${attempt}`)
     settle(
       () => this.#port.clock.sleep(options.waitMs?.(error) ?? backoff, controller.signal),
       () => {
@@ -506,9 +504,9 @@ export class Activities {
 
   /** After a throw, a retry is given an earlier success back if its key is explicit or its name occurred once. */
   #reusable(speaker: ActivitySpeaker, options: ActivityOptions): ActivityRecord | undefined {
-    const found = this.#earlier.get(speaker.key)
+    const found = this.#earlier?.get(speaker.key)
     if (found === undefined || found.name !== speaker.name) return undefined
-    const occurred = [...this.#earlier.values()].filter(({ name }) => name === speaker.name).length
+    const occurred = this.#earlier?.values().filter(({ name }) => name === speaker.name).length
     return options.key !== undefined || occurred === 1 ? found : undefined
   }
 

@@ -8,16 +8,16 @@ import { runsChild } from '../kernel/state.js'
 import { thrownText } from '../kernel/thrown-text.js'
 import type { UndoAttempt } from '../kernel/undo-state.js'
 import { pricesFrom } from '../models/price.js'
-import { resolveModel } from '../models/resolve.js'
 import { Toolboxes } from '../models/toolboxes.js'
 import { agentOf, failedBy, rejectedBy } from './agent-turns.js'
 import type { Alarms } from './alarms.js'
-import { childRun, endChildRun, undoChildRun } from './child-run.js'
+import { endChildRun, undoChildRun } from './child-run.js'
 import type { Engine } from './engine.js'
-import { Execution, type ExecutionPort } from './execution.js'
+import { Execution } from './execution.js'
 import { Gate } from './gate.js'
 import { turnId } from './held-turns.js'
 import type { Outcome, RunEntry } from './run-entry.js'
+import { RunPort, type SharedPort } from './run-port.js'
 import { disposeResources, runResources } from './run-resources.js'
 import type { Held } from './seam.js'
 import { UndoExecution } from './undo-execution.js'
@@ -45,8 +45,10 @@ export interface BodiesPort {
   say(entry: RunEntry, command: Command, settled?: (outcome: Outcome) => void): void
   /** Resolves when there is room for what bodies come to; null: there is. */
   room(): Promise<void> | null
-  /** Whether an effect of a run may start: this process still owns it. Later, if too much is not durable yet. */
-  mayStart(entry: RunEntry): Maybe<boolean>
+  /** Whether a body of a run may start: this process still owns it. Later, if too much is not durable yet. */
+  readonly mayStart: (entry: RunEntry) => Maybe<boolean>
+  /** The same of a step of a body that goes on. */
+  readonly mayGoOn: (entry: RunEntry) => Maybe<boolean>
   /** A body of a run has ended. */
   ended(entry: RunEntry): void
 }
@@ -72,6 +74,7 @@ export class Bodies {
   readonly #port: BodiesPort
   readonly #gate: Gate
   readonly #toolboxes = new Toolboxes()
+  readonly #shared: SharedPort
   /**
    * Attempts whose end is being counted for a breaker: that comes before it is decided, since a failure too many must keep the next one from
    * starting. What an attempt says meanwhile, as that its body has ended after its time, waits for its turn.
@@ -86,7 +89,24 @@ export class Bodies {
 
   constructor(port: BodiesPort) {
     this.#port = port
-    this.#gate = new Gate(port.engine.options.concurrency, (agent) => port.concurrencyOf(agent))
+    const { options } = port.engine
+    const { seam } = options
+    this.#gate = new Gate(options.concurrency, (agent) => port.concurrencyOf(agent))
+    this.#shared = {
+      engine: port.engine,
+      alarms: port.alarms,
+      toolboxes: this.#toolboxes,
+      priceOf: pricesFrom(options.prices ?? {}),
+      later: seam === undefined ? (task, afterMs) => this.#later(task, afterMs) : (task, afterMs) => seam.later(task, afterMs),
+      entered: (execution) => this.#entered(execution),
+      ended: (of, execution) => this.#ended(of, execution),
+      submit: (of, attempt, command, settled) => this.#submit(of, attempt, command, settled),
+      mayStart: port.mayStart,
+      mayGoOn: port.mayGoOn,
+      resources: (entry) => this.#resources(entry),
+      endChild: (entry, of) => this.#endChild(entry, of),
+      childEnded: (entry, of) => this.#childEnded(entry, of),
+    }
   }
 
   /** What limits there are has changed. */
@@ -102,7 +122,7 @@ export class Bodies {
     if (definition === null || this.#port.engine.closed) return
     const id = attemptId(attempt.branch, attempt.turn, attempt.attempt)
     if (entry.executions.has(id) || !this.#port.mayBegin(entry, attempt)) return
-    const execution = new Execution(this.#portOf(entry, definition), entry.state, attempt, laneOf(definition, attempt))
+    const execution = new Execution(this.#portOf(entry, definition), entry.state, { attempt, id, lane: laneOf(definition, attempt) })
     entry.executions.set(id, execution)
     this.#begin(execution)
   }
@@ -151,9 +171,8 @@ export class Bodies {
     this.#port.say(entry, { type: 'turn.settle', branch, agent, turn, attempt, how: 'ended', ...late })
   }
 
-  #ended(entry: RunEntry, definition: Internals, execution: Execution): void {
-    const { attempt } = execution
-    const id = attemptId(attempt.branch, attempt.turn, attempt.attempt)
+  #ended({ entry, definition }: RunPort, execution: Execution): void {
+    const { attempt, id } = execution
     // After it was fenced off, another execution may have its place.
     const isLast = entry.executions.get(id) === execution
     if (isLast) entry.executions.delete(id)
@@ -164,70 +183,22 @@ export class Bodies {
     this.#port.ended(entry)
   }
 
-  /** One for all executions of a run in a definition: a wide fan-out has ten thousand of them. */
-  #portOf(entry: RunEntry, definition: Internals): ExecutionPort {
-    if (entry.port?.definition === definition) return entry.port
-    const { engine, alarms } = this.#port
-    const { options, listeners, agents } = engine
-    const { seam } = options
-    const port: ExecutionPort = {
-      clock: options.clock,
-      alarms,
-      graceMs: options.graceMs,
-      maxValue: options.store.promises.maxValue,
-      definition,
-      runId: entry.id,
-      entered: (execution) => this.#entered(execution),
-      begins: (attempt) => {
-        const agent = agentOf(definition, attempt)
-        if (agent !== null) agents.begins(agent.name)
-      },
-      ended: (execution) => this.#ended(entry, definition, execution),
-      submit: (attempt, command, settled) => {
-        const counted = this.#attempted(entry, definition, attempt, command)
-        if (counted !== null) this.#counting.set(attempt, counted)
-        const waitsFor = this.#counting.get(attempt)
-        if (waitsFor === undefined) return this.#port.say(entry, command, settled)
-        void waitsFor.then(() => {
-          this.#counting.delete(attempt)
-          this.#port.say(entry, command, settled)
-        })
-      },
-      mayStart: () => this.#port.mayStart(entry),
-      isAdmitted: (attempt) => {
-        if (entry.state.pausedAt !== null) return false
-        const agent = agentOf(definition, attempt)
-        return agent === null || agents.admission(agent.name, 'fail', () => turnId(entry, attempt)) === 'go'
-      },
-      resources: () => this.#resources(entry),
-      later: seam === undefined ? (task, afterMs) => this.#later(task, afterMs) : (task, afterMs) => seam.later(task, afterMs),
-      known: (speaker) => seam?.activity?.(entry.id, speaker) ?? null,
-      lend: (attempt, name, value) => {
-        const { branch, agent, turn } = attempt
-        return seam?.lend(name, value, { run: entry.id, branch, agent, id: attemptId(branch, turn, attempt.attempt) }) ?? value
-      },
-      emit: (branch, agent, data) => listeners.tell(entry.id, { type: 'emit', branch, agent, after: entry.state.seq, data }),
-      toolboxes: this.#toolboxes,
-      priceOf: pricesFrom(options.prices ?? {}),
-      model: (ref) => resolveModel(ref, { models: options.models, env: process.env }),
-      listener: (branch, agent, attempt) =>
-        listeners.hasTakers(entry.id)
-          ? (text) => listeners.tell(entry.id, { type: 'text.delta', branch, agent, after: entry.state.seq, text, attempt })
-          : null,
-      keepAskSchema: (branch, schema) => {
-        if (schema === undefined) entry.askSchemas.delete(branch)
-        else entry.askSchemas.set(branch, schema)
-      },
-      child: (of, child, input, signal) => childRun(engine, entry.state, of, child, input, signal),
-      giveUp: async (of) => {
-        const { done, ...left } = await this.#childEnded(entry, of)
-        // It had come to its end, and what it did is not to be used.
-        return done?.child === undefined ? left : { ...left, notUndone: [done.child] }
-      },
-      endChild: (of) => this.#endChild(entry, of),
-    }
-    entry.port = port
-    return port
+  /** One for all executions of a run in a definition. */
+  #portOf(entry: RunEntry, definition: Internals): RunPort {
+    if (entry.port?.definition !== definition) entry.port = new RunPort(this.#shared, entry, definition)
+    return entry.port
+  }
+
+  /** What an execution has to say, after what is being counted of its attempt. */
+  #submit({ entry, definition }: RunPort, attempt: Attempt, command: Command, settled: (outcome: Outcome) => void): void {
+    const counted = this.#attempted(entry, definition, attempt, command)
+    if (counted !== null) this.#counting.set(attempt, counted)
+    const waitsFor = this.#counting.get(attempt)
+    if (waitsFor === undefined) return this.#port.say(entry, command, settled)
+    void waitsFor.then(() => {
+      this.#counting.delete(attempt)
+      this.#port.say(entry, command, settled)
+    })
   }
 
   /** Whether its agent worked, for its breaker; null: there is nothing to wait for. */

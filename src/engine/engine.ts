@@ -153,6 +153,7 @@ export class Engine {
       say: (entry, command, settled) => this.#say(entry, command, settled),
       room: () => (this.#backlog.isFull ? this.#backlog.room() : null),
       mayStart: (entry) => (this.#backlog.isFull ? this.#startLater(entry) : this.#lookout.stillOwns(entry)),
+      mayGoOn: (entry) => (this.#backlog.isFull ? this.#startLater(entry) : this.#lookout.goesOnOwning(entry)),
       ended: (entry) => {
         if (isOver(entry.state)) this.#forget(entry)
         else if (!this.#closed) this.#keepOrLetGo(entry)

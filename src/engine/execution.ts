@@ -6,7 +6,7 @@ import { andThen, isLater, settle } from '../define/maybe.js'
 import type { Resource } from '../define/resource.js'
 import type { Schema } from '../define/schema.js'
 import type { Turn } from '../define/turn.js'
-import type { Work } from '../define/work.js'
+import type { ActivityContext, StepOptions } from '../define/work.js'
 import type { ActivitySpeaker, Command, Refusal } from '../kernel/command.js'
 import type { Failure } from '../kernel/failure.js'
 import { toJson } from '../kernel/json.js'
@@ -21,7 +21,7 @@ import type { ModelOutcome } from '../models/model-turn.js'
 import type { Toolboxes } from '../models/toolboxes.js'
 import type { Verified } from './action-check.js'
 import { verifyAction } from './action-check.js'
-import type { Recorded } from './activities.js'
+import type { ActivityOwner, Recorded } from './activities.js'
 import { Activities } from './activities.js'
 import type { Alarms } from './alarms.js'
 import { failureOf } from '../define/failure-of.js'
@@ -52,8 +52,10 @@ export interface ExecutionPort {
   readonly later: Seam['later']
   /** Says something; `settled` is told, once, whether it was refused. */
   submit(by: Attempt, command: Command, settled: (outcome: { readonly refusal?: Refusal | undefined }) => void): void
-  /** Whether this process still owns the run: asked before the turn and each of its steps. */
+  /** Whether this process still owns the run: asked before the turn. */
   mayStart(): boolean | Promise<boolean>
+  /** The same, asked before each of its steps. */
+  mayGoOn(): boolean | Promise<boolean>
   /** Whether it may begin now: its run is not paused and its agent may act, as far as was known when `mayStart` had its answer. */
   isAdmitted(attempt: Attempt): boolean
   /** What an activity comes to, if a harness knows that. */
@@ -88,8 +90,10 @@ const noResources: ReadonlyMap<string, unknown> = new Map<string, unknown>([])
  * 1. It speaks once: with what its body came to, or, once aborted, only that it has ended.
  * 2. Nothing of it outlives its end but a body that ignores its signal, and that is fenced off after its grace.
  */
-export class Execution implements Body {
+export class Execution implements Body, ActivityOwner, WorkParts {
   readonly attempt: Attempt
+  /** Of its attempt. */
+  readonly id: string
   readonly lane: string
   stage: Body['stage'] = 'waiting'
   /** It has not begun, because its agent may not act now or its run is paused. */
@@ -115,9 +119,13 @@ export class Execution implements Body {
   #cancelTimer: () => void = nothing
   #spentMs = 0
   #runningSince: number | null = null
+  /** How many random numbers its body has drawn, and the steps of its body. */
+  #drawn = 0
+  #drawnInSteps = 0
 
-  constructor(port: ExecutionPort, state: State, attempt: Attempt, lane: string) {
+  constructor(port: ExecutionPort, state: State, { attempt, id, lane }: { attempt: Attempt; id: string; lane: string }) {
     this.attempt = attempt
+    this.id = id
     this.lane = lane
     this.#port = port
     this.#state = state
@@ -135,7 +143,7 @@ export class Execution implements Body {
   }
 
   /** `nonce/run/branch/turn`, and the number of rejections after one: the same on every attempt. */
-  readonly #keyOf = (): string => {
+  idempotencyKey(): string {
     const { run } = this.#state
     const { rejections } = this.#branch
     const { branch, turn } = this.attempt
@@ -144,24 +152,8 @@ export class Execution implements Body {
 
   /** Made when the body first asks for one: most turns have none. */
   #activities(): Activities {
-    this.#used ??= new Activities(
-      {
-        clock: this.#port.clock,
-        speaker: this.attempt,
-        keyPrefix: this.#keyOf(),
-        maxValue: this.#port.maxValue,
-        later: this.#port.later,
-        submit: (command, settled) => this.#port.submit(this.attempt, command, settled),
-        mayStart: () => this.#port.mayStart(),
-        known: (speaker) => this.#port.known(speaker),
-        use: this.#use,
-        emit: this.#emit,
-        onSleeping: (sleeping) => (sleeping ? this.#stopTimer() : this.#startTimer()),
-        onBroken: (error) => this.#interrupt(error),
-      },
-      this.#state.work.get(this.attempt.branch),
-      this.attempt.at,
-    )
+    if (this.#used !== null) return this.#used
+    this.#used = new Activities(this.#port, this, this.#state.work.get(this.attempt.branch))
     if (this.#reason !== null || this.#over) this.#used.abort(this.#reason ?? new Error('the turn has ended'))
     return this.#used
   }
@@ -189,6 +181,10 @@ export class Execution implements Body {
     if (this.#isDecided) return
     this.#isDecided = true
     this.#conclude(command)
+  }
+
+  onBroken(error: Error): void {
+    this.#interrupt(error)
   }
 
   /** Nobody waits for the body any more: it is fenced off (null), or has asked for something else than its journal has. */
@@ -353,7 +349,7 @@ export class Execution implements Body {
   #turn(definition: TopologyInternals): Maybe<Command> {
     const agent = definition.agents[this.attempt.agent]
     if (agent === undefined) throw new Error(`there is no agent ${this.attempt.agent}`)
-    const view = turnView(this.#state, this.#branch, this.#work(), agent.act === null)
+    const view = turnView(this.#state, this.#branch, this, agent.act === null)
     if (agent.act !== null) return andThen(act(agent, view), (action) => this.#returned(definition, action))
     return andThen(this.#model(agent, definition, view), (outcome) => {
       if ('action' in outcome) return this.#returned(definition, outcome.action)
@@ -416,19 +412,19 @@ export class Execution implements Body {
       branch: this.#branch,
       attempt: this.attempt,
       activities: this.#activities(),
-      work: this.#work(),
+      work: this,
       maxValue: this.#port.maxValue,
       child: (code, input) => {
         this.#waitsForRun = true
         this.#cancelGrace()
-        return this.#port.child(this.attempt, code.child, input, this.#signal())
+        return this.#port.child(this.attempt, code.child, input, this.signal())
       },
     })
     await this.#used?.end()
     return command
   }
 
-  #signal(): AbortSignal {
+  signal(): AbortSignal {
     if (this.#controller === null) {
       this.#controller = new AbortController()
       if (this.#reason !== null) this.#controller.abort(this.#reason)
@@ -437,44 +433,39 @@ export class Execution implements Body {
   }
 
   // Bound, because people take them off what they are given.
-  readonly #emit = (data: unknown): void => {
+
+  readonly emit = (data: unknown): void => {
     const json = toJson(data)
     if ('problem' in json) throw new TypeError(`emit takes JSON; at ${json.path}: ${json.problem}`)
     if (this.#status === 'running') this.#port.emit(this.attempt.branch, this.attempt.agent, json.value)
   }
 
-  readonly #use = <T>(resource: Resource<T>): T => {
+  readonly use = <T>(resource: Resource<T>): T => {
     return this.#port.lend(this.attempt, resource.name, useOf(this.#resources, resource)) as T
   }
 
-  #work(): WorkParts {
-    const { run } = this.#state
-    const { branch, turn, attempt, at } = this.attempt
-    const draws = { turn: 0, step: 0 }
-    return {
-      signalOf: () => this.#signal(),
-      idempotencyKeyOf: this.#keyOf,
-      attempt,
-      use: this.#use,
-      emit: this.#emit,
-      runId: run?.id ?? '',
-      branchId: branch,
-      tags: run?.tags ?? {},
-      step: ((name, body, options) => {
-        checkStep(name, body, options)
-        return this.#activities().step(name, body, options)
-      }) as Work['step'],
-      sleep: (ms) => this.#activities().sleep(ms),
-      now: () => this.#used?.now ?? at,
-      random: () => {
-        // A step that is given back draws nothing: what the body draws after it must not depend on that.
-        const nth = this.#used?.isInside === true ? `step/${draws.step++}` : draws.turn++
-        return seededUnit(`${run?.nonce}/${branch}/${turn}/${nth}`)
-      },
-    }
+  readonly step = <T>(name: string, body: (ctx: ActivityContext) => Maybe<T>, options?: StepOptions): Promise<T> => {
+    checkStep(name, body, options)
+    return this.#activities().step(name, body, options) as Promise<T>
+  }
+
+  readonly sleep = (ms: number): Promise<void> => this.#activities().sleep(ms)
+
+  readonly now = (): number => this.#used?.now ?? this.attempt.at
+
+  readonly random = (): number => {
+    const { branch, turn } = this.attempt
+    // A step that is given back draws nothing: what the body draws after it must not depend on that.
+    const nth = this.#used?.isInside === true ? `step/${this.#drawnInSteps++}` : this.#drawn++
+    return seededUnit(`${this.#state.run?.nonce}/${branch}/${turn}/${nth}`)
   }
 
   // ── the attempt's timeout, which durable sleeps don't count against ────────────────────────────────────
+
+  onSleeping(sleeping: boolean): void {
+    if (sleeping) this.#stopTimer()
+    else this.#startTimer()
+  }
 
   #startTimer(): void {
     const { timeoutMs } = shapeOf(this.#state).agents[this.attempt.agent] ?? { timeoutMs: null }

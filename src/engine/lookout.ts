@@ -38,6 +38,12 @@ export interface LookoutPort {
   foundOut(entry: RunEntry, unsure: Unsure, isThere: boolean): void
 }
 
+/**
+ * For so long an append of its owner shows that nobody else has the run, and that nobody had cancelled it: it would have been refused. It is
+ * no longer than what passes between asking the store and starting an effect when a process is busy, and that nobody can close.
+ */
+const provenMs = 0.2
+
 /** Others may have written to it: nobody here owns it, or somebody said so, and it is not read yet. */
 export function isBehind(entry: RunEntry): boolean {
   return entry.stale || entry.reading !== null || (entry.owner === null && entry.state !== newState)
@@ -101,6 +107,13 @@ export class Lookout {
     this.#askMoved()
     if (this.#looking === null && entry.owner === null) return false
     return this.#looking === null && !isBehind(entry) ? true : this.#ownsStill(entry)
+  }
+
+  /** The same of a step: what its run's own append has just shown need not be asked again. */
+  goesOnOwning(entry: RunEntry): Maybe<boolean> {
+    if (this.#port.seam === undefined && performance.now() - entry.provenAt < provenMs && entry.owner !== null && !isBehind(entry))
+      return !this.#port.isClosed()
+    return this.stillOwns(entry)
   }
 
   /** What others have done is known before an effect starts: it may be what was not to start any more. */

@@ -171,9 +171,10 @@ export class Loop {
       plans.push(plan)
       if (plan.item !== null) items.push(plan.item)
     }
+    const sentAt = performance.now()
     settle(
       () => (items.length === 0 ? [] : this.#port.store.commit(items)),
-      (verdicts) => this.#port.concluding(() => this.#concludeAll(plans, verdicts)),
+      (verdicts) => this.#port.concluding(() => this.#concludeAll(plans, verdicts, sentAt)),
       (error) => this.#doubt(plans, entries, error),
     )
   }
@@ -195,10 +196,10 @@ export class Loop {
     else this.#again(entry, taken)
   }
 
-  #concludeAll(plans: readonly Plan[], verdicts: readonly Verdict[]): void {
+  #concludeAll(plans: readonly Plan[], verdicts: readonly Verdict[], sentAt: number): void {
     this.#failures = 0
     let next = 0
-    for (const plan of plans) this.#conclude(plan, plan.item === null ? done : (verdicts[next++] ?? { ok: false, why: 'gone' }))
+    for (const plan of plans) this.#conclude(plan, plan.item === null ? done : (verdicts[next++] ?? { ok: false, why: 'gone' }), sentAt)
     this.#backlog.relieve()
     this.#rest()
   }
@@ -401,10 +402,13 @@ export class Loop {
     return snapshot
   }
 
-  #conclude(plan: Plan, verdict: Verdict): void {
+  #conclude(plan: Plan, verdict: Verdict, sentAt: number): void {
     const { entry, taken, refusals, events, state } = plan
     if (!verdict.ok) return this.#conflict(plan, verdict)
-    if (plan.item !== null && entry.owner !== null) entry.marked = plan.held
+    if (plan.item !== null && entry.owner !== null) {
+      entry.marked = plan.held
+      if (plan.item.owner !== undefined && plan.item.rows.length > 0) entry.provenAt = sentAt
+    }
     if (verdict.epoch !== undefined) entry.owner = { worker: this.#port.worker, epoch: verdict.epoch }
     if (plan.item !== null) this.#port.advance(entry, events, state)
     this.#tell(entry, taken, refusals)

@@ -134,7 +134,6 @@ async function executedAgain(
   state: State,
   attempt: Attempt,
 ): Promise<Command | string> {
-  let begun = false
   let say: (said: Command | string) => void = () => {}
   const said = new Promise<Command | string>((resolve) => {
     say = resolve
@@ -159,10 +158,11 @@ async function executedAgain(
       },
       isAdmitted: () => true,
       known: () => null,
-      mayStart: async () => {
-        // The turn itself may; a step that asks has no record.
-        if (begun) say('it asks for a step that is not recorded')
-        return begun ? false : (begun = true)
+      mayStart: () => true,
+      // A step that asks has no record.
+      mayGoOn: () => {
+        say('it asks for a step that is not recorded')
+        return false
       },
       resources: () => resources,
       lend: (_, __, value) => value,
@@ -183,8 +183,7 @@ async function executedAgain(
       endChild: async () => {},
     },
     state,
-    attempt,
-    attempt.agent,
+    { attempt, id: attemptId(attempt.branch, attempt.turn, attempt.attempt), lane: attempt.agent },
   )
   execution.run()
   const result = await said

@@ -3,7 +3,8 @@ import type { Schema } from '../define/schema.js'
 import type { Command, Refusal } from '../kernel/command.js'
 import type { State } from '../kernel/state.js'
 import { newState } from '../kernel/state.js'
-import type { Execution, ExecutionPort } from './execution.js'
+import type { Execution } from './execution.js'
+import type { RunPort } from './run-port.js'
 import type { Append, Put } from './store.js'
 import type { UndoExecution } from './undo-execution.js'
 
@@ -57,6 +58,8 @@ export interface RunEntry {
   snapshotBytes: number
   definition: Internals | null
   owner: { readonly worker: number; readonly epoch: number } | null
+  /** When an append showed last that it is this worker's, by the process's own clock. */
+  provenAt: number
   /** It was given to this worker, and its journal does not say so yet: nothing of it is performed. */
   claiming: boolean
   queue: Submission[]
@@ -82,7 +85,7 @@ export interface RunEntry {
   marked: ReadonlyMap<string, number | null>
   resources: Promise<ReadonlyMap<string, unknown>> | null
   /** What its executions are given. */
-  port: ExecutionPort | null
+  port: RunPort | null
 }
 
 const done = Promise.resolve()
@@ -100,6 +103,7 @@ export function newEntry(id: string, definition: Internals | null): RunEntry {
     snapshotBytes: 0,
     definition,
     owner: null,
+    provenAt: Number.NEGATIVE_INFINITY,
     claiming: false,
     queue: [],
     isReady: false,

@@ -23,12 +23,7 @@ import { whileOpen } from './while-open.js'
 
 /** A run as its user holds it. It has no state of its own: every call asks the engine. */
 export function runHandle(engine: Engine, id: string, definition: string, tags: Readonly<Record<string, string>>): Run<never> {
-  const current = async (): Promise<RunEntry> => {
-    const entry = await engine.current(id)
-    if (entry === null) throw runNotFound(id)
-    if (entry.broken !== null) throw entry.broken
-    return entry
-  }
+  const current = (): Promise<RunEntry> => currentEntry(engine, id)
 
   const send = async (command: KernelCommand, o: Command | undefined, detail: unknown): Promise<void> => {
     const request = JSON.stringify([command.type, id, detail ?? null])
@@ -50,7 +45,7 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
   }
 
   const result = async (): Promise<RunResult> => {
-    await untilOver(engine, id, current)
+    await untilOver(engine, id)
     const events = await journal()
     const last = events.at(-1)
     const entry = await engine.entry(id)
@@ -62,8 +57,7 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
     definition,
     tags,
     result,
-    // The state says how it ended: no journal is read for it.
-    output: async () => outputOf(id, (await untilOver(engine, id, current)).state.outcome),
+    output: () => runOutput(engine, id),
     events: ((options = {}) => follow(engine, { id, tags }, options)) as Run['events'],
     status: async () => statusOf((await current()).state),
     summary: async () => {
@@ -128,12 +122,24 @@ function openOnly(engine: Engine, run: Run): Run {
   return Object.fromEntries(calls) as Run
 }
 
-async function untilOver(engine: Engine, id: string, current: () => Promise<RunEntry>): Promise<RunEntry> {
+/** What a run gives in the end. The state says how it ended: no journal is read for it. */
+export async function runOutput(engine: Engine, id: string): Promise<unknown> {
+  return outputOf(id, (await untilOver(engine, id)).state.outcome)
+}
+
+async function currentEntry(engine: Engine, id: string): Promise<RunEntry> {
+  const entry = await engine.current(id)
+  if (entry === null) throw runNotFound(id)
+  if (entry.broken !== null) throw entry.broken
+  return entry
+}
+
+async function untilOver(engine: Engine, id: string): Promise<RunEntry> {
   let nonce: string | undefined
   for (;;) {
     const { wait, stop } = engine.listeners.waitFor(id, 'end')
     try {
-      const entry = await current()
+      const entry = await currentEntry(engine, id)
       // What was waited for may be gone, and its id another's.
       nonce ??= entry.state.run?.nonce
       if (entry.state.run?.nonce !== nonce) throw runNotFound(id)

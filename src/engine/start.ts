@@ -19,8 +19,9 @@ import { checkSession, conversationOf } from './conversation.js'
 import type { Engine } from './engine.js'
 import { keyReused, onceUnder } from './keyed.js'
 import { refused } from './refused.js'
-import { runHandle } from './run-handle.js'
+import { runHandle, runOutput } from './run-handle.js'
 import type { Run, StartOptions } from './tutti.js'
+import { closedEngine } from './while-open.js'
 
 export type StartGiven = StartOptions & { readonly input?: unknown }
 
@@ -37,14 +38,31 @@ const startKinds: Readonly<Record<keyof StartGiven, Kind>> = {
 
 /** Starts a run for its user. */
 export async function start(engine: Engine, of: Definition | string, given: StartGiven, defaults: Limits): Promise<Run<never>> {
+  const { id, definition, tags } = await started(engine, of, given, defaults)
+  return runHandle(engine, id, definition, tags)
+}
+
+/** The same for who wants nothing of it but its output. */
+export async function execute(engine: Engine, of: Definition | string, given: StartGiven, defaults: Limits): Promise<unknown> {
+  const { id } = await started(engine, of, given, defaults)
+  if (engine.closed) throw closedEngine()
+  return runOutput(engine, id)
+}
+
+async function started(engine: Engine, of: Definition | string, given: StartGiven, defaults: Limits): Promise<Started> {
   checkOptions('start()', given, startKinds, ({ limits }) => limitsGiven(limits))
   const id = given.id ?? newId()
   const named = given.id !== undefined
   const { input, key, tags, session, signal, limits = {} } = given
   const run = await startRun(engine, of, { id, named, input, key, tags, session, limits, defaults })
-  const handle = runHandle(engine, run.id, run.definition, run.tags)
-  cancelWith(signal, handle)
-  return handle
+  if (signal !== undefined) cancelWith(signal, runHandle(engine, run.id, run.definition, run.tags))
+  return run
+}
+
+interface Started {
+  readonly id: string
+  readonly definition: string
+  readonly tags: Readonly<Record<string, string>>
 }
 
 export interface Starting {
@@ -66,11 +84,7 @@ export interface Starting {
  * Starts a run: everything that can be wrong with it is found before anything is recorded. All that is given is taken before anything is
  * waited for: whoever starts it may go on with that meanwhile.
  */
-export async function startRun(
-  engine: Engine,
-  of: Definition | string,
-  given: Starting,
-): Promise<{ readonly id: string; readonly definition: string; readonly tags: Readonly<Record<string, string>> }> {
+export async function startRun(engine: Engine, of: Definition | string, given: Starting): Promise<Started> {
   const { id } = given
   const definition = resolved(engine, of)
   const tags = checkTags(given.tags ?? {})
@@ -197,8 +211,7 @@ function tightest(base: RunLimits, others: readonly Limits[]): RunLimits {
   return made as unknown as RunLimits
 }
 
-function cancelWith(signal: AbortSignal | undefined, run: Run): void {
-  if (signal === undefined) return
+function cancelWith(signal: AbortSignal, run: Run): void {
   const cancel = (): void => {
     // It may have ended meanwhile: then there is nothing to cancel.
     run.cancel({ reason: 'the signal given to start was aborted' }).catch(() => {})

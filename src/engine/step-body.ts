@@ -75,7 +75,7 @@ function contextOf({ state, branch, work }: StepPort): AnyStepContext {
     message.kind === 'step' && message.item !== undefined
       ? { item: barrierOf(state, branch.scope).calls[message.item]?.request, index: message.item }
       : {}
-  return new StepView(work, { input: state.run?.input, steps, ...item }) as unknown as AnyStepContext
+  return new StepView(state, work, { input: state.run?.input, steps, ...item }) as unknown as AnyStepContext
 }
 
 /**
@@ -83,16 +83,19 @@ function contextOf({ state, branch, work }: StepPort): AnyStepContext {
  * of JavaScript keeps an object's own getter among what is old, and with it all of the run's state, until the whole memory is collected.
  */
 class StepView {
-  readonly #signalOf: () => AbortSignal
+  readonly #work: WorkParts
 
-  constructor({ signalOf, idempotencyKeyOf, ...parts }: WorkParts, given: object) {
-    this.#signalOf = signalOf
-    Object.assign(this, { idempotencyKey: idempotencyKeyOf() }, parts, given)
+  constructor({ run }: State, work: WorkParts, given: object) {
+    this.#work = work
+    const { use, emit, step, sleep, now, random } = work
+    const { branch: branchId, attempt } = work.attempt
+    const parts = { attempt, use, emit, runId: run?.id ?? '', branchId, tags: run?.tags ?? {}, step, sleep, now, random }
+    Object.assign(this, { idempotencyKey: work.idempotencyKey() }, parts, given)
     Object.freeze(this)
   }
 
   get signal(): AbortSignal {
-    return this.#signalOf()
+    return this.#work.signal()
   }
 }
 

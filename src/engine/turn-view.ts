@@ -77,7 +77,7 @@ class TurnView {
   readonly emit: WorkParts['emit']
   readonly runId: string
   readonly branchId: string
-  readonly tags: WorkParts['tags']
+  readonly tags: Turn['tags']
   readonly step: WorkParts['step']
   readonly sleep: WorkParts['sleep']
   readonly now: WorkParts['now']
@@ -97,18 +97,18 @@ class TurnView {
   readonly fail: typeof fail = fail
   readonly #state: State
   readonly #branch: Branch
-  readonly #signalOf: () => AbortSignal
-  readonly #keyOf: () => string
+  readonly #work: WorkParts
   readonly #isModel: boolean
 
   constructor(state: State, branch: Branch, work: WorkParts, isModel: boolean) {
     if (branch.message.kind === 'step') throw new Error('a step has no turn of an agent')
-    this.attempt = work.attempt
+    const { run } = state
+    this.attempt = work.attempt.attempt
     this.use = work.use
     this.emit = work.emit
-    this.runId = work.runId
-    this.branchId = work.branchId
-    this.tags = work.tags
+    this.runId = run?.id ?? ''
+    this.branchId = branch.id
+    this.tags = run?.tags ?? {}
     this.step = work.step
     this.sleep = work.sleep
     this.now = work.now
@@ -124,18 +124,17 @@ class TurnView {
     this.waiting = waitingAgent(state, branch)
     this.#state = state
     this.#branch = branch
-    this.#signalOf = work.signalOf
-    this.#keyOf = work.idempotencyKeyOf
+    this.#work = work
     this.#isModel = isModel
     Object.freeze(this)
   }
 
   get signal(): AbortSignal {
-    return this.#signalOf()
+    return this.#work.signal()
   }
 
   get idempotencyKey(): string {
-    return this.#keyOf()
+    return this.#work.idempotencyKey()
   }
 
   get memory(): readonly MemoryEntry[] {
