@@ -1,9 +1,13 @@
 /** What a process may still say of a run that another one has taken over: nothing. And what it is told of one that it takes over: once. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Store } from 'tutti'
 import { graph, open, TuttiError } from 'tutti'
 import { expect, test } from 'vitest'
 import { virtualClock } from 'tutti/testing'
 import { memoryStore } from '../../src/stores/memory.js'
+import { loadDriver, openDatabase } from '../../src/stores/sqlite-driver.js'
 import { lasting } from '../graph/lasting.js'
 import { codeOf, deferred, rest, solo } from './opened.js'
 
@@ -48,6 +52,33 @@ test('what a body of the last owner comes to is recorded by nobody, although tha
   expect(await run.status()).toBe('running')
   gates.second.resolve()
   expect(await run.output()).toBe('second')
+})
+
+test('a step does not start once somebody else has the run, however short ago its owner has recorded something', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tutti-fencing-'))
+  const path = join(folder, 'x.db')
+  const driver = await loadDriver()
+  const ran: string[] = []
+  const definition = solo(async (turn) => {
+    await turn.step('one', () => ran.push('one'))
+    // All in one go: the process hears of nothing that it does not ask for.
+    const other = openDatabase(driver, path, 'write')
+    other.exec('update run set worker = 99, epoch = epoch + 1')
+    other.close()
+    for (const until = performance.now() + 2; performance.now() < until; );
+    await turn.step('two', () => ran.push('two'))
+    return turn.finish('done')
+  })
+  const tutti = await open({ store: path })
+  try {
+    await tutti.start(definition)
+    await until(() => ran.length > 0)
+    await rest(20)
+    expect(ran).toEqual(['one'])
+  } finally {
+    await tutti.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
 })
 
 test('a run is claimed once for each owner that it has had', async () => {
@@ -120,7 +151,7 @@ test('a run that is there is found also while somebody here tries to start one o
 /** Two engines over one store, each on a clock of its own, and who of them has executed what. */
 function twoClocks(of: (who: 'one' | 'two') => { store: Store; gate: Promise<void> }) {
   const ran: string[] = []
-  const join = async (who: 'one' | 'two') => {
+  const joining = async (who: 'one' | 'two') => {
     const { store, gate } = of(who)
     const definition = solo(async (turn) => {
       ran.push(who)
@@ -130,7 +161,7 @@ function twoClocks(of: (who: 'one' | 'two') => { store: Store; gate: Promise<voi
     const clock = virtualClock(who === 'one' ? 0 : 1_000_000)
     return { clock, tutti: await open({ store, clock, workerTtlMs: 1_000, graceMs: 100, definitions: [definition], invariants: true }) }
   }
-  return { ran, join }
+  return { ran, join: joining }
 }
 
 test('a process that was fenced and comes back takes nothing from the one that has its runs now, also where nobody else was watched', async () => {
