@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Maybe } from '../define/maybe.js'
 import { andThen, settle } from '../define/maybe.js'
+import type { Resource } from '../define/resource.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { ActivityContext } from '../define/work.js'
 import type { ActivitySpeaker, Command } from '../kernel/command.js'
@@ -22,8 +23,8 @@ export type ActivityPort = Pick<ExecutionPort, 'clock' | 'maxValue' | 'later' | 
 /** Whose activities they are: one execution of a turn. */
 export interface ActivityOwner {
   readonly attempt: Attempt
-  readonly use: ActivityContext['use']
-  readonly emit: ActivityContext['emit']
+  use<T>(resource: Resource<T>): T
+  emit(data: unknown): void
   /** `nonce/run/branch/turn`, and the number of rejections after one: the same on every attempt. */
   idempotencyKey(): string
   /** Durable sleeps don't count against the attempt's timeout. */
@@ -121,6 +122,8 @@ export class Activities {
   readonly #port: ActivityPort
   readonly #owner: ActivityOwner
   readonly #keyPrefix: string
+  readonly #use: ActivityContext['use'] = (resource) => this.#owner.use(resource)
+  readonly #emit: ActivityContext['emit'] = (data) => this.#owner.emit(data)
   /** Results in journal order, those of an earlier execution first. */
   readonly #results: ActivityRecord[]
   readonly #replayed: number
@@ -435,8 +438,7 @@ export class Activities {
     }
     settle(
       () => {
-        const { use, emit } = this.#owner
-        const ctx = new Context(`${this.#keyPrefix}/${speaker.key}`, attempt, use, emit, signalled)
+        const ctx = new Context(`${this.#keyPrefix}/${speaker.key}`, attempt, this.#use, this.#emit, signalled)
         const body = andThen(insideStep.run(this, run, ctx), (value) => this.#resultOf(speaker.name, value, options))
         if (timer === null) return body
         return Promise.race([body, this.#timeout(speaker.name, options, signalled(), timer.signal)])

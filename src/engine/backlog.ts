@@ -1,5 +1,6 @@
 import type { Command } from '../kernel/command.js'
 import { jsonSize } from '../kernel/json.js'
+import { takenSize } from './taken-action.js'
 
 /** Above so many commands, or bytes of what they say, that are not durable yet, nothing new begins. */
 const commandsMax = 4_000
@@ -14,7 +15,7 @@ export function weightOf(command: Command): number {
     case 'activity.complete':
       return bareBytes + jsonSize(command.value)
     case 'turn.complete':
-      return bareBytes + jsonSize(command.action)
+      return bareBytes + (takenSize(command.action) ?? jsonSize(command.action))
     case 'step.complete':
       return bareBytes + jsonSize(command.output)
     case 'step.each':

@@ -101,10 +101,15 @@ function lengthOf(value: unknown, most: number): number {
   if (typeof value === 'string') return value.length + 2
   if (typeof value !== 'object' || value === null) return 1
   let length = 2
-  for (const key of Array.isArray(value) ? value.keys() : Object.keys(value)) {
-    if (length >= most) break
-    const item = (value as Record<string | number, unknown>)[key]
-    if (item !== undefined) length += 1 + (typeof key === 'string' ? key.length + 3 : 0) + lengthOf(item, most - length)
+  if (Array.isArray(value)) {
+    for (let place = 0; place < value.length && length < most; place++) length += 1 + lengthOf(value[place], most - length)
+    return length
+  }
+  const keys = Object.keys(value)
+  for (let place = 0; place < keys.length && length < most; place++) {
+    const key = keys[place] ?? ''
+    const item = (value as Record<string, unknown>)[key]
+    if (item !== undefined) length += key.length + 4 + lengthOf(item, most - length)
   }
   return length
 }

@@ -432,28 +432,30 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     return this.#controller.signal
   }
 
-  // Bound, because people take them off what they are given.
-
-  readonly emit = (data: unknown): void => {
+  emit(data: unknown): void {
     const json = toJson(data)
     if ('problem' in json) throw new TypeError(`emit takes JSON; at ${json.path}: ${json.problem}`)
     if (this.#status === 'running') this.#port.emit(this.attempt.branch, this.attempt.agent, json.value)
   }
 
-  readonly use = <T>(resource: Resource<T>): T => {
+  use<T>(resource: Resource<T>): T {
     return this.#port.lend(this.attempt, resource.name, useOf(this.#resources, resource)) as T
   }
 
-  readonly step = <T>(name: string, body: (ctx: ActivityContext) => Maybe<T>, options?: StepOptions): Promise<T> => {
+  step<T>(name: string, body: (ctx: ActivityContext) => Maybe<T>, options?: StepOptions): Promise<T> {
     checkStep(name, body, options)
     return this.#activities().step(name, body, options) as Promise<T>
   }
 
-  readonly sleep = (ms: number): Promise<void> => this.#activities().sleep(ms)
+  sleep(ms: number): Promise<void> {
+    return this.#activities().sleep(ms)
+  }
 
-  readonly now = (): number => this.#used?.now ?? this.attempt.at
+  now(): number {
+    return this.#used?.now ?? this.attempt.at
+  }
 
-  readonly random = (): number => {
+  random(): number {
     const { branch, turn } = this.attempt
     // A step that is given back draws nothing: what the body draws after it must not depend on that.
     const nth = this.#used?.isInside === true ? `step/${this.#drawnInSteps++}` : this.#drawn++

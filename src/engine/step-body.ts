@@ -11,7 +11,7 @@ import { CodedFailure, tooLarge } from '../define/failure-of.js'
 import { jsonSchemaOf } from '../define/json-schema.js'
 import { andThen } from '../define/maybe.js'
 import type { ChildDone } from './child-run.js'
-import type { WorkParts } from './work-parts.js'
+import { BoundWork, type WorkParts } from './work-parts.js'
 
 /** What the body of a step needs beside its work. */
 export interface StepPort {
@@ -82,15 +82,15 @@ function contextOf({ state, branch, work }: StepPort): AnyStepContext {
  * What a step's code is given: frozen, with its functions as own properties, as a turn's. Its signal stands on the prototype: the engine
  * of JavaScript keeps an object's own getter among what is old, and with it all of the run's state, until the whole memory is collected.
  */
-class StepView {
+class StepView extends BoundWork {
   readonly #work: WorkParts
 
   constructor({ run }: State, work: WorkParts, given: object) {
+    super(work)
     this.#work = work
-    const { use, emit, step, sleep, now, random } = work
     const { branch: branchId, attempt } = work.attempt
-    const parts = { attempt, use, emit, runId: run?.id ?? '', branchId, tags: run?.tags ?? {}, step, sleep, now, random }
-    Object.assign(this, { idempotencyKey: work.idempotencyKey() }, parts, given)
+    const parts = { attempt, runId: run?.id ?? '', branchId, tags: run?.tags ?? {}, idempotencyKey: work.idempotencyKey() }
+    Object.assign(this, parts, given)
     Object.freeze(this)
   }
 

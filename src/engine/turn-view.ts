@@ -13,7 +13,7 @@ import { deepFreeze } from '../kernel/deep-freeze.js'
 import type { Maybe } from '../define/maybe.js'
 import { failureOf } from '../define/failure-of.js'
 import { taken } from './taken-action.js'
-import type { WorkParts } from './work-parts.js'
+import { BoundWork, type WorkParts } from './work-parts.js'
 
 /** An ask with its live schema, which no journal can hold. */
 export type LiveAsk = Omit<AskAction, 'schema'> & { readonly schema?: Schema }
@@ -71,17 +71,11 @@ function remembered(state: State, { agent, memory }: Branch, isModel: boolean): 
  * What a turn's code is given: frozen, with its functions as own, bound properties, because people write `({ step, use }) => …`. What is
  * made only when it is asked for stands on the prototype: a getter of its own would give every turn a shape of its own.
  */
-class TurnView {
+class TurnView extends BoundWork {
   readonly attempt: number
-  readonly use: WorkParts['use']
-  readonly emit: WorkParts['emit']
   readonly runId: string
   readonly branchId: string
   readonly tags: Turn['tags']
-  readonly step: WorkParts['step']
-  readonly sleep: WorkParts['sleep']
-  readonly now: WorkParts['now']
-  readonly random: WorkParts['random']
   readonly agent: string
   readonly turn: number
   readonly message: TurnMessage
@@ -101,18 +95,13 @@ class TurnView {
   readonly #isModel: boolean
 
   constructor(state: State, branch: Branch, work: WorkParts, isModel: boolean) {
+    super(work)
     if (branch.message.kind === 'step') throw new Error('a step has no turn of an agent')
     const { run } = state
     this.attempt = work.attempt.attempt
-    this.use = work.use
-    this.emit = work.emit
     this.runId = run?.id ?? ''
     this.branchId = branch.id
     this.tags = run?.tags ?? {}
-    this.step = work.step
-    this.sleep = work.sleep
-    this.now = work.now
-    this.random = work.random
     this.agent = branch.agent
     this.turn = branch.turn
     this.message = frozen(branch.message)

@@ -1,9 +1,31 @@
 import type { Work } from '../define/work.js'
 import type { Attempt } from '../kernel/state.js'
 
-/** What the code of a turn or a step is given of its execution. Its functions are bound; signal and key are made only when they are asked for. */
+/** What the code of a turn or a step is given of its execution. */
 export interface WorkParts extends Pick<Work, 'use' | 'emit' | 'step' | 'sleep' | 'now' | 'random'> {
   readonly attempt: Attempt
   signal(): AbortSignal
   idempotencyKey(): string
+}
+
+/**
+ * Its functions, bound, because people take them off what they are given. They are made when a body begins: of a wide fan-out most wait for
+ * that, and the less there is of what waits, the less is copied whenever memory is collected.
+ */
+export class BoundWork {
+  readonly use: Work['use']
+  readonly emit: Work['emit']
+  readonly step: Work['step']
+  readonly sleep: Work['sleep']
+  readonly now: Work['now']
+  readonly random: Work['random']
+
+  constructor(work: WorkParts) {
+    this.use = (resource) => work.use(resource)
+    this.emit = (data) => work.emit(data)
+    this.step = (name, run, options) => work.step(name, run, options)
+    this.sleep = (ms) => work.sleep(ms)
+    this.now = () => work.now()
+    this.random = () => work.random()
+  }
 }

@@ -13,6 +13,7 @@ export const depthMax = 500
  */
 export function toJson(value: unknown): { readonly value: unknown; readonly size: number } | NotJson {
   if (value === undefined || value === null || typeof value === 'boolean') return { value, size: 6 }
+  if (typeof value === 'string') return { value, size: value.length + 3 }
   const walk: Walk = { open: [], path: [], size: 0 }
   try {
     const made = copy(value, walk)
@@ -28,8 +29,11 @@ export function jsonSize(value: unknown): number {
   if (typeof value === 'string') return value.length + 3
   if (typeof value !== 'object' || value === null) return 9
   let size = 2
-  if (Array.isArray(value)) for (const item of value) size += jsonSize(item)
-  else for (const key of Object.keys(value)) size += key.length + 4 + jsonSize((value as Record<string, unknown>)[key])
+  if (Array.isArray(value)) {
+    for (let place = 0; place < value.length; place++) size += jsonSize(value[place])
+    return size
+  }
+  for (const key in value) size += key.length + 4 + jsonSize((value as Record<string, unknown>)[key])
   return size
 }
 

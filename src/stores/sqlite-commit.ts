@@ -16,9 +16,10 @@ interface Place {
 
 const placesMax = 10_000
 
-/** What a batch has written. `by`: who commits, if it is one: only then is it known that nobody else has. */
+/** What a batch has written. `by`: who commits, if it is one: only then is it known that nobody else has; `seen`: a worker that is there. */
 interface Written {
   by: number | null | undefined
+  seen: number | null
   readonly places: { readonly place: Place; readonly head: number }[]
 }
 
@@ -46,7 +47,7 @@ export class Commits {
     } catch (error) {
       return Promise.reject(error)
     }
-    const written: Written = { by: undefined, places: [] }
+    const written: Written = { by: undefined, seen: null, places: [] }
     return this.#connection.write(
       () => this.#commitAll(batch, written),
       () => this.#committed(written),
@@ -57,6 +58,7 @@ export class Commits {
   #alone(item: Append): boolean {
     const connection = this.#connection
     if (item.rows.length !== 1 || item.marks !== undefined || item.blobs !== undefined || item.snapshot !== undefined) return false
+    if (changesRun(item)) return false
     const place = this.#placeOf(item)
     if (place === null || !connection.isFree()) return false
     try {
@@ -74,6 +76,7 @@ export class Commits {
   #commitAll(batch: readonly (Append | Put)[], written: Written): readonly Verdict[] {
     // It may be another attempt.
     written.by = undefined
+    written.seen = null
     written.places.length = 0
     const verdicts: Verdict[] = []
     for (const item of batch) {
@@ -91,20 +94,20 @@ export class Commits {
 
   #append(item: Append, written: Written): Verdict {
     written.by = written.by === undefined || written.by === item.by ? item.by : null
+    const connection = this.#connection
     const place = this.#placeOf(item)
     if (place === null || !this.#begins(place, item)) return this.#appendAny(item, written)
-    addRows(this.#connection, place.rid, item, 1)
-    attach(this.#connection, place.rid, item)
+    if (changesRun(item) && item.owner !== undefined) change(connection, { rid: place.rid, ...item.owner }, item)
+    addRows(connection, place.rid, item, 1)
+    attach(connection, place.rid, item)
     written.places.push({ place, head: endOf(item, place.head) })
     return done
   }
 
-  /** Where the run of an append stands, if it is its owner's, expects what this process has left, and changes nothing but its journal. */
+  /** Where the run of an append stands, if it is its owner's, expects what this process has left, and can be refused for nothing else. */
   #placeOf(item: Append): Place | null {
     const { owner } = item
-    if (owner === undefined || item.by !== owner.worker || item.own !== undefined || item.create !== undefined) return null
-    if (item.status !== undefined || item.waits !== undefined || item.wake !== undefined || item.ended === true) return null
-    if (item.version !== undefined) return null
+    if (owner === undefined || item.by !== owner.worker || item.own === 'take' || item.create !== undefined) return null
     if (item.rows.length === 0 || (item.puts !== undefined && item.puts.length > 0)) return null
     const place = this.#places.get(item.run)
     return place === undefined || place.head !== item.expect ? null : place
@@ -118,14 +121,23 @@ export class Commits {
 
   #appendAny(item: Append, written: Written): Verdict {
     const connection = this.#connection
+    // Mostly a run is new, and nothing was to be looked at before.
+    const made = item.create !== undefined && item.puts === undefined ? create(connection, item, written) : null
+    if (made !== null) return this.#made(item, written, made)
     const known = connection.get<Standing>(sql.standing, item.run)
     const refusal = known === undefined ? (item.create === undefined ? 'gone' : null) : refusalOf(known, item)
     // A key that is taken says more than that the run exists: it may be the same start, sent again.
     const conflict = item.puts !== undefined && (refusal === null || refusal === 'exists') ? firstConflict(connection, item.puts) : null
     if (conflict !== null) return conflict
     if (refusal !== null) return { ok: false, why: refusal }
-    const { rid, epoch, worker } = known === undefined ? create(connection, item) : change(connection, known, item)
-    if (worker === item.by) written.places.push({ place: this.#keep(item.run, rid), head: endOf(item, known?.head ?? 0) })
+    const changed = known === undefined ? create(connection, item, written) : change(connection, known, item)
+    return changed === null ? { ok: false, why: 'exists' } : this.#made(item, written, changed, known?.head)
+  }
+
+  /** The row of the run says what the append makes of it: what belongs to it follows. */
+  #made(item: Append, written: Written, { rid, epoch, worker }: Changed, head = 0): Verdict {
+    const connection = this.#connection
+    if (worker === item.by) written.places.push({ place: this.#keep(item.run, rid), head: endOf(item, head) })
     addRows(connection, rid, item, 0)
     attach(connection, rid, item)
     // A worker that was fenced takes nothing, whatever it asks for.
@@ -153,11 +165,15 @@ export class Commits {
 
 const done: Verdict = Object.freeze({ ok: true })
 
-interface Standing {
-  readonly rid: number
+/** Whether an append changes more of a run than its journal. */
+function changesRun({ status, version, waits, wake, ended, own }: Append): boolean {
+  return (
+    status !== undefined || version !== undefined || waits !== undefined || wake !== undefined || ended !== undefined || own !== undefined
+  )
+}
+
+interface Standing extends Changed {
   readonly head: number
-  readonly epoch: number
-  readonly worker: number | null
 }
 
 /** Where the journal ends after an append. */
@@ -185,18 +201,20 @@ interface Changed {
   readonly worker: number | null
 }
 
-function create(connection: Connection, item: Append): Changed {
+/** Null: there is one of this id. */
+function create(connection: Connection, item: Append, written: Written): Changed | null {
   const { definition, version, tags } = item.create ?? { definition: '', version: '', tags: {} }
-  const { worker, wake } = ownerAfter(connection, null, item)
+  const { worker, wake } = ownerAfter(connection, null, item, written)
   const epoch = item.own === 'take' ? 1 : 0
   const said: SqlValue[] = [item.run, definition, version, JSON.stringify(tags), item.status ?? 'running', JSON.stringify(item.waits ?? [])]
-  const { rowid } = connection.run(sql.create, ...said, epoch, worker, wake ?? null, item.at, item.ended ? item.at : null)
+  const { changes, rowid } = connection.run(sql.create, ...said, epoch, worker, wake ?? null, item.at, item.ended ? item.at : null)
+  if (changes === 0) return null
   for (const [key, value] of Object.entries(tags)) connection.do(sql.tag, key, value, rowid)
   return { rid: rowid, epoch, worker }
 }
 
 /** Touches only the columns that change: each that stands in an index has its price. */
-function change(connection: Connection, known: Standing, item: Append): Changed {
+function change(connection: Connection, known: Changed, item: Append): Changed {
   const { rid } = known
   if (known.worker !== null && known.worker !== item.by) connection.do(sql.ring, known.worker, rid)
   const { worker, wake } = ownerAfter(connection, known.worker, item)
@@ -220,11 +238,20 @@ function ownerAfter(
   connection: Connection,
   worker: number | null,
   item: Append,
+  written?: Written,
 ): { readonly worker: number | null; readonly wake: number | null | undefined } {
   if (item.ended || item.own === 'release') return { worker: null, wake: item.wake }
   if (item.own !== 'take') return { worker, wake: item.wake }
-  if (connection.get(sql.isWorker, item.by) === undefined) return { worker: null, wake: item.at }
+  if (!isWorker(connection, item.by, written)) return { worker: null, wake: item.at }
   return { worker: item.by, wake: item.wake }
+}
+
+/** Within a transaction nobody comes or goes: who was seen is not looked for again. */
+function isWorker(connection: Connection, worker: number, written: Written | undefined): boolean {
+  if (written?.seen === worker) return true
+  const isThere = connection.get(sql.isWorker, worker) !== undefined
+  if (isThere && written !== undefined) written.seen = worker
+  return isThere
 }
 
 function attach(connection: Connection, rid: number, { marks, puts, blobs, snapshot }: Append): void {

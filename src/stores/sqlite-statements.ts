@@ -37,7 +37,7 @@ export const sql = {
   // Appends
   standing: `select rid, ${head}, epoch, worker from run where id = ?` as string,
   create: `
-    insert into run (id, definition, version, tags, status, waits, epoch, worker, wake, started, ended)
+    insert or ignore into run (id, definition, version, tags, status, waits, epoch, worker, wake, started, ended)
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   goOn: `
     insert or ignore into event (rid, seq, n, at, body)
