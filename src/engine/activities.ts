@@ -129,7 +129,10 @@ export class Activities {
   readonly #replayed: number
   /** What the journal knows of this attempt and earlier ones that threw, by key. */
   readonly #known: Map<string, ActivityRecord>
+  /** How many records of this attempt each name has. */
+  readonly #recordsOf: Map<string, number>
   readonly #earlier: TurnWork['earlier'] | undefined
+  #earlierOf: ReadonlyMap<string, number> | null = null
   readonly #calls = new Map<string, Call>()
   readonly #waiting: Call[] = []
   readonly #occurrences = new Map<string, number>()
@@ -156,6 +159,7 @@ export class Activities {
     this.#results = records.filter(({ status }) => status === 'completed' || status === 'failed').sort((a, b) => a.order - b.order)
     this.#replayed = this.#results.length
     this.#known = new Map(records.map((record) => [record.key, record]))
+    this.#recordsOf = countNames(records)
     this.#earlier = work?.earlier
     this.#lastAt = owner.attempt.at
   }
@@ -225,6 +229,7 @@ export class Activities {
       event.type === 'activity.failed'
         ? { status: 'failed', key, name, order: 0, delivered, at, error: event.error }
         : { status: 'completed', key, name, order: 0, delivered, at, value: event.value }
+    if (!this.#known.has(key)) this.#recordsOf.set(name, (this.#recordsOf.get(name) ?? 0) + 1)
     this.#known.set(key, record)
     this.#results.push(record)
     this.#pump()
@@ -293,8 +298,7 @@ export class Activities {
   /** Why a call is not the one that the journal has under its key; null if it is. */
   #differs(call: Call, known: ActivityRecord): string | null {
     if (known.name !== call.name) return `the step '${call.key}' was recorded as '${known.name}' and is now called '${call.name}'`
-    const repeated =
-      (this.#occurrences.get(call.name) ?? 0) > 1 || [...this.#known.values()].filter(({ name }) => name === call.name).length > 1
+    const repeated = (this.#occurrences.get(call.name) ?? 0) > 1 || (this.#recordsOf.get(call.name) ?? 0) > 1
     if (repeated && known.delivered !== call.delivered)
       return `the step '${call.key}' was called after ${known.delivered} results and is now called after ${call.delivered}`
     return null
@@ -508,8 +512,9 @@ export class Activities {
   #reusable(speaker: ActivitySpeaker, options: ActivityOptions): ActivityRecord | undefined {
     const found = this.#earlier?.get(speaker.key)
     if (found === undefined || found.name !== speaker.name) return undefined
-    const occurred = this.#earlier?.values().filter(({ name }) => name === speaker.name).length
-    return options.key !== undefined || occurred === 1 ? found : undefined
+    if (options.key !== undefined) return found
+    this.#earlierOf ??= countNames(this.#earlier?.values() ?? [])
+    return this.#earlierOf.get(speaker.name) === 1 ? found : undefined
   }
 
   /** A controller that is aborted with the turn. */
@@ -529,6 +534,12 @@ export class Activities {
     own.abort(error)
     throw error
   }
+}
+
+function countNames(records: readonly ActivityRecord[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const { name } of records) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return counts
 }
 
 const unasked = ({ key }: ActivityRecord, instead: string): string =>
