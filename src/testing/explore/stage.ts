@@ -74,6 +74,8 @@ const startAt = 1_000
 const crashesMax = 3
 /** For so long something is waited for that nothing seems to bring. */
 const idleMs = 20
+/** So often a step that pauses its run is tried: one that always fails would be for ever. */
+const triesMax = 20
 
 interface Body {
   readonly agent: string
@@ -129,6 +131,9 @@ class Stage {
   #steered = 0
   /** Asks again for what somebody has asked of the run and had no answer to yet. */
   readonly #unanswered = new Set<() => void>()
+  /** The attempts that have paused their run, for somebody to look at. */
+  readonly #seen = new Set<string>()
+  #hopeless: string | null = null
   #error: unknown = null
   #starting = true
   #unacknowledged = 0
@@ -248,6 +253,9 @@ class Stage {
     // It may have ended with the last thing that was recorded: then nobody claims it any more.
     const entry = await this.#process.engine.entry(runId)
     if (entry !== null) this.#states.set(runId, entry.state)
+    // Nor is anybody told of a step that paused its run with the last thing that was recorded.
+    for (const [run, state] of this.#states)
+      if (!isOver(state)) for (const event of await this.#process.engine.journal(run)) this.#failed(run, event)
     this.#reviving = null
     // Whoever was left without an answer asks again, before anybody asks for anything else.
     const asked = [...this.#unanswered]
@@ -320,6 +328,7 @@ class Stage {
       this.#compared(suffix, event)
       if (event.type === 'ask.opened') this.#asked(run, state, event.ask.id)
       if (event.type === 'run.claimed') for (const ask of state.asks.keys()) this.#asked(run, state, ask)
+      this.#failed(run, event)
     }
     for (const attempt of state.aborting.values()) {
       const body = this.#bodies.get(keyOf(run, attempt))
@@ -376,6 +385,23 @@ class Stage {
     })
   }
 
+  /** Who is to look at a step that has paused its run does so, sooner or later, and resumes it. */
+  #failed(run: string, event: Event): void {
+    if (event.type !== 'turn.failed' || event.pauses !== true) return
+    const id = `resume ${keyOf(run, event)}`
+    if (this.#seen.has(id)) return
+    this.#seen.add(id)
+    const who = `${event.agent} on ${within(run.slice(runId.length))}${event.branch}`
+    if (event.attempt >= triesMax) {
+      this.#hopeless = `${who} fails and pauses it however often it is tried again`
+      return
+    }
+    this.#scheduler.add({
+      ...outside('steering', id, `somebody resumes after ${who} has failed`, this.#scheduler.step),
+      go: () => this.#ask('resume', run),
+    })
+  }
+
   #steer(): void {
     const next = this.#setting.steering[this.#steered]
     if (next === undefined) return
@@ -389,9 +415,9 @@ class Stage {
     })
   }
 
-  #ask(what: Steering): void {
-    const again = (): void => this.#ask(what)
-    this.#order(runId, async (handle) => {
+  #ask(what: Steering, run = runId): void {
+    const again = (): void => this.#ask(what, run)
+    this.#order(run, async (handle) => {
       this.#unanswered.add(again)
       await handle[what]().finally(() => this.#unanswered.delete(again))
     })
@@ -496,24 +522,27 @@ class Stage {
   }
 
   #stuck(): void {
-    const state = this.#state
-    if (isOver(state)) return
-    const [ask] = state.asks.values()
-    if (ask !== undefined && this.#setting.recorded !== null) {
-      this.#left ??= `${ask.agent} asks, and nobody had answered`
+    if (isOver(this.#state)) return
+    // It may be a child run that waits for somebody.
+    const runs = [...this.#states].filter(([, state]) => !isOver(state))
+    const [asked] = runs.flatMap(([, { asks }]) => [...asks.values()])
+    if (asked !== undefined && this.#setting.recorded !== null) {
+      this.#left ??= `${asked.agent} asks, and nobody had answered`
       return
     }
-    if (ask !== undefined) {
-      this.#error = new TuttiError('INVALID_INPUT', `${ask.agent} asks a person, and there is nobody to answer`, {
+    if (asked !== undefined) {
+      this.#error = new TuttiError('INVALID_INPUT', `${asked.agent} asks a person, and there is nobody to answer`, {
         hint: 'give explore({ answers: (ask) => … })',
       })
       return
     }
     const waiting = [...this.#bodies.values()].map(({ agent, branch }) => `${agent} on ${branch}`)
-    const why =
-      state.pausedAt === null
+    const paused = runs.find(([, { pausedAt }]) => pausedAt !== null)
+    const still =
+      paused === undefined
         ? `nothing can happen any more; unfinished: ${waiting.join(', ') || 'nobody'}`
-        : 'it is paused, and nobody resumes it'
+        : `${paused[0] === runId ? 'it' : `its child run ${within(paused[0].slice(runId.length)).trim()}`} is paused, and nobody resumes it`
+    const why = this.#hopeless ?? still
     this.#broken.push({ invariant: 'deadlock', explain: `the run is not over: ${why}` })
   }
 }

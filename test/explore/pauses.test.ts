@@ -1,0 +1,63 @@
+import { type Definition, graph, open } from 'tutti'
+import { explore, exploreRun } from 'tutti/testing'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+
+/** Two items that fail once, and pause the run for somebody to look at them; beside them a step that goes on. */
+const looked = () =>
+  graph('looked')
+    .step('try', {
+      each: () => [1, 2],
+      onError: 'pause',
+      run: async (work) => {
+        await work.step('look', () => 1)
+        if (work.attempt === 1) throw new Error('not yet')
+        return work.item
+      },
+    })
+    .step('beside', { run: (work) => work.step('go', () => 'on') })
+    .output()
+
+const above = () => graph('above').step('child', { run: looked() }).step('own', { run: looked() }).output()
+
+test.each<[string, () => Definition]>([
+  ['a run that a step has paused', looked],
+  ['a child run that a step has paused', above],
+])('%s is resumed by somebody, at any time: it is no deadlock', async (_, make) => {
+  const checked = await explore(make, { schedules: 40 })
+  expect(checked, checked.text()).toMatchObject({ independent: true, distinct: 1 })
+  expect(checked.outcomes[0]?.result.status).toBe('succeeded')
+  const crashed = await explore(make, { schedules: 40, faults: ['crash', 'lost-ack'] })
+  expect(crashed, crashed.text()).toMatchObject({ independent: true, distinct: 1 })
+})
+
+test('a recorded run that was paused by a step and resumed is played in other orders', async () => {
+  const definition = looked()
+  await using tutti = await open({ store: 'memory:', definitions: [definition] })
+  const run = await tutti.start(definition, { id: 'first' })
+  for await (const event of run.events()) if (event.type === 'run.paused') await run.resume().catch(() => {})
+  const checked = await exploreRun(tutti, 'first', { schedules: 40 })
+  expect(checked, checked.text()).toMatchObject({ independent: true, distinct: 1 })
+})
+
+test('a step that pauses its run however often it is tried brings it to a stand, and is named', async () => {
+  const never = () =>
+    graph('never')
+      .step('try', { onError: 'pause', run: () => Promise.reject(new Error('no')) })
+      .output()
+  const found = await explore(() => graph('above').step('child', { run: never() }).output())
+  expect(found.violations).toMatchObject([
+    { invariant: 'deadlock', explain: expect.stringContaining('try on child r fails and pauses it however often it is tried again') },
+  ])
+})
+
+test('a child run that asks, with nobody to answer, is refused with a hint', async () => {
+  const asking = graph('asking')
+    .ask('approve', { question: () => 'may I?', schema: z.boolean() })
+    .output()
+  await expect(explore(() => graph('above').step('child', { run: asking }).output())).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    message: 'approve asks a person, and there is nobody to answer',
+    hint: expect.stringContaining('answers'),
+  })
+})
