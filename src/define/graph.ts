@@ -53,11 +53,21 @@ type CanSkip<S, D, W, X, It, J> = [W] extends [never]
       : Upstream<S, D, J>
     : Upstream<S, D, J>
   : true
-type Upstream<S, D, J> = J extends 'all'
-  ? true extends (D extends keyof S ? (S[D] extends Node<any, infer M> ? M : never) : never)
-    ? true
-    : false
-  : false
+/** A step is skipped if too few of those before it succeed: with `any` only if every one of them may be skipped, with `settled` never. */
+type Upstream<S, D, J> = [D] extends [never]
+  ? false
+  : J extends { policy: infer P }
+    ? Upstream<S, D, P>
+    : J extends 'settled'
+      ? false
+      : J extends 'any'
+        ? 'sure' extends Certainty<S, D>
+          ? false
+          : true
+        : 'maybe' extends Certainty<S, D>
+          ? true
+          : false
+type Certainty<S, D> = D extends keyof S ? (S[D] extends Node<any, infer M> ? (true extends M ? 'maybe' : 'sure') : never) : never
 type Fresh<Id, S> = string extends keyof S ? unknown : Id extends keyof S ? `there is a step ${Id & string} already` : unknown
 type NeedsInput<CI> = [CI] extends [never] ? {} : undefined extends CI ? {} : { input: unknown }
 
@@ -107,7 +117,7 @@ export interface GraphBuilder<In = unknown, S = {}, Raw = In> {
       schema: Schema<any, T>
       timeoutMs?: number
     },
-  ): GraphBuilder<In, S & { [K in Id]: Node<T, false> }, Raw>
+  ): GraphBuilder<In, S & { [K in Id]: Node<T, Upstream<S, D, 'all'>> }, Raw>
   /** Makes the definition, or throws INVALID_GRAPH with everything that is wrong with it. */
   output(): Graph<Raw, Settled<S>, keyof S & string>
   output<O>(result: (ctx: { readonly input: In; readonly steps: Settled<S> }) => O): Graph<Raw, O, keyof S & string>
