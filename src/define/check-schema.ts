@@ -1,3 +1,4 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Schema } from './schema.js'
 import { toJson } from '../kernel/json.js'
 
@@ -21,11 +22,16 @@ export function checkedJson(schema: Schema | undefined, value: unknown, what: st
 async function bySchema(schema: Schema, value: unknown, what: string): Promise<Checked> {
   const result = await schema['~standard'].validate(value)
   if (result.issues === undefined) return asJson(result.value, `what the schema makes of ${what}`)
-  const issues = result.issues.map(({ path, message }) => {
+  return { problem: notValid(what, result.issues) }
+}
+
+/** What a schema has against a value, each with the place of it. */
+export function notValid(what: string, issues: readonly StandardSchemaV1.Issue[]): string {
+  const texts = issues.map(({ path, message }) => {
     const at = (path ?? []).map((part) => String(typeof part === 'object' ? part.key : part)).join('.')
     return at === '' ? message : `${at}: ${message}`
   })
-  return { problem: `${what} is not valid: ${issues.join('; ')}` }
+  return `${what} is not valid: ${texts.join('; ')}`
 }
 
 /** A copy of a value that nobody can change, or why it is no JSON. */

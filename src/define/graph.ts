@@ -8,6 +8,7 @@ import { retryProblems } from './agent-code.js'
 import { type Definition, type Graph, type GraphInternals, isDefinition, type StepCode, withInternals } from './definition.js'
 import { atOnce } from './at-once.js'
 import { byName } from './by-name.js'
+import { notValid } from './check-schema.js'
 import { digestOf } from './digest.js'
 import { frozenJson } from './frozen-json.js'
 import { invalidDefinition } from './invalid-definition.js'
@@ -305,7 +306,7 @@ function outputOf(result: Code['output'], schema: Schema | undefined): Code['out
   return (ctx) => {
     const checked = validate(made === undefined ? ctx.steps : made(ctx))
     if (checked.issues === undefined) return checked.value
-    throw new TypeError(`the output is not valid: ${checked.issues.map(({ message }) => message).join('; ')}`)
+    throw new TypeError(notValid('the output', checked.issues))
   }
 }
 

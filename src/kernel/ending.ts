@@ -76,7 +76,7 @@ function several(draft: Draft, all: readonly FinishOf[]): Outcome {
 function computed(draft: Draft, all: readonly FinishOf[]): Outcome {
   const result = draft.code?.result
   if (result === undefined) throw new NeedsCode('the function `result`')
-  return made(() => result(Object.freeze(all.map((finish) => Object.freeze({ ...finish })))))
+  return made('result', () => result(Object.freeze(all.map((finish) => Object.freeze({ ...finish })))))
 }
 
 /** The failure of the first failed step in declared order, with the others beside it; else what the graph makes of its steps. */
@@ -93,18 +93,19 @@ function graphOutcome(draft: Draft, { steps, required, result }: GraphShape, roo
     steps.map(({ id }) => id),
   )
   const output = draft.code?.output
-  if (result === 'steps') return made(() => withoutHoles(outputs))
+  if (result === 'steps') return made('output', () => withoutHoles(outputs))
   if (output === undefined) throw new NeedsCode('the function of `.output`')
-  return made(() => withoutHoles(output(Object.freeze({ input: draft.state.run?.input, steps: outputs }))))
+  return made('output', () => withoutHoles(output(Object.freeze({ input: draft.state.run?.input, steps: outputs }))))
 }
 
-function made(make: () => unknown): Outcome {
+/** `by`: what the user calls that which makes the output, in a topology and in a graph. */
+function made(by: 'result' | 'output', make: () => unknown): Outcome {
   try {
     const json = toJson(make())
-    if ('problem' in json) return failed('RESULT_FAILED', `\`result\` gave what is no JSON at ${json.path}: ${json.problem}`)
+    if ('problem' in json) return failed('RESULT_FAILED', `\`${by}\` gave what is no JSON at ${json.path}: ${json.problem}`)
     return { status: 'succeeded', output: json.value }
   } catch (error) {
-    return failed('RESULT_FAILED', `\`result\` threw: ${thrownText(error)}`)
+    return failed('RESULT_FAILED', `\`${by}\` threw: ${thrownText(error)}`)
   }
 }
 

@@ -1,6 +1,7 @@
 /* oxlint-disable unicorn/no-thenable -- one test is about such objects */
 import { graph, open, resource, topology, TuttiError } from 'tutti'
 import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
 import { nothingLeft, scenario, someOrders, Stage } from '../scenarios/adapter.js'
 
 describe('a step', () => {
@@ -345,7 +346,19 @@ describe('what a graph gives', () => {
       })
     expect(await (await tutti.start(throwing)).result()).toMatchObject({
       status: 'failed',
-      error: { code: 'RESULT_FAILED', message: expect.stringContaining('no output') },
+      error: { code: 'RESULT_FAILED', message: '`output` threw: no output' },
+    })
+  })
+
+  test('is refused by its schema with the place of what is wrong', async () => {
+    await using tutti = await open({ store: 'memory:', invariants: true })
+    const definition = graph('out', { output: z.object({ a: z.object({ n: z.string() }) }) })
+      .step('a', { run: () => ({ n: 2 }) })
+      .output()
+    const result = await (await tutti.start(definition)).result()
+    expect(result).toMatchObject({
+      status: 'failed',
+      error: { code: 'RESULT_FAILED', message: expect.stringMatching(/^`output` threw: the output is not valid: a\.n: /) },
     })
   })
 
