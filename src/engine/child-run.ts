@@ -276,16 +276,18 @@ export async function endChildRun(
   const used = usage === undefined ? {} : { usage }
   if (state.run?.undoes !== true) return used
   try {
-    return { done: childOutput(id, child), ...used }
+    const { notUndone, ...done } = childOutput(id, child)
+    return { done, ...(notUndone !== undefined && { notUndone }), ...used }
   } catch (error) {
     return { ...leftBy(error), ...used }
   }
 }
 
-/** What a child run came to; `child` is its id, if it has done something that can be undone. */
+/** What a child run came to; `child` is its id, if it has done something that can be undone, and `notUndone` what it could not undo itself. */
 export interface ChildDone {
   readonly output: unknown
   readonly child?: string
+  readonly notUndone?: readonly string[]
   readonly usage?: Usage
 }
 
@@ -294,12 +296,15 @@ class ChildFailed extends CodedFailure {
   /** What it had done and could not undo. */
   readonly notUndone: readonly string[]
   readonly usage: Usage | undefined
-  constructor(failure: Failure, { run, undo }: State, usage: Usage | undefined) {
+  constructor(failure: Failure, state: State, usage: Usage | undefined) {
     super(failure)
-    this.notUndone = [...undo.left.keys()].map((entry) => `${run?.id}/${entry}`)
+    this.notUndone = leftIn(state)
     this.usage = usage
   }
 }
+
+/** What a child run has done and could not undo, as its parent calls it. */
+const leftIn = ({ run, undo }: State): string[] => [...undo.left.keys()].map((entry) => `${run?.id}/${entry}`)
 
 /** What a child run left undone and what it has used, if this is thrown by one. */
 export function leftBy(thrown: unknown): { notUndone?: readonly string[]; usage?: Usage } {
@@ -315,7 +320,10 @@ export function leftBy(thrown: unknown): { notUndone?: readonly string[]; usage?
 
 function childOutput(id: string, state: State, usage?: Usage): ChildDone {
   const { outcome } = state
-  if (outcome?.status === 'succeeded') return { output: outcome.output, ...(toUndo(state).length > 0 && { child: id }) }
+  if (outcome?.status === 'succeeded') {
+    const notUndone = leftIn(state)
+    return { output: outcome.output, ...(toUndo(state).length > 0 && { child: id }), ...(notUndone.length > 0 && { notUndone }) }
+  }
   const cause =
     outcome?.status === 'failed'
       ? outcome.error

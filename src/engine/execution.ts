@@ -239,8 +239,10 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     switch (command.type) {
       case 'turn.complete':
         return command.action.type === 'fail' ? {} : { done: { output: sent(command.action) } }
-      case 'step.complete':
-        return { done: { output: command.output, ...(command.child !== undefined && { child: command.child }) } }
+      case 'step.complete': {
+        const { output, child, notUndone } = command
+        return { done: { output, ...(child !== undefined && { child }) }, ...(notUndone !== undefined && { notUndone }) }
+      }
       case 'turn.fail':
         return command.notUndone === undefined ? {} : { notUndone: command.notUndone }
       default:

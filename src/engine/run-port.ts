@@ -137,7 +137,7 @@ export class RunPort implements ExecutionPort {
   async giveUp(of: Attempt): Promise<{ notUndone?: readonly string[]; usage?: Usage }> {
     const { done, ...left } = await this.#shared.childEnded(this.entry, of)
     // It had come to its end, and what it did is not to be used.
-    return done?.child === undefined ? left : { ...left, notUndone: [done.child] }
+    return done?.child === undefined ? left : { ...left, notUndone: [done.child, ...(left.notUndone ?? [])] }
   }
 
   endChild(of: Attempt): Promise<void> {

@@ -60,9 +60,8 @@ async function decided(activities: Activities, when: () => Promise<boolean>): Pr
   return (await activities.step('~when', () => said)) === true
 }
 
-function childDone(attempt: Attempt, { output, child, usage }: ChildDone): Command {
-  const used = usage === undefined ? {} : { usage }
-  return { type: 'step.complete', ...attempt, ...given(output), ...(child !== undefined && { child }), ...used }
+function childDone(attempt: Attempt, { output, ...facts }: ChildDone): Command {
+  return { type: 'step.complete', ...attempt, ...given(output), ...facts }
 }
 
 const given = (output: unknown): { output?: unknown } => (output === undefined ? {} : { output })

@@ -49,7 +49,13 @@ export type Command =
   | { readonly type: 'run.cancel'; readonly reason?: string; readonly by?: string; readonly compensate?: boolean }
   | ({ readonly type: 'turn.complete'; readonly action: Action } & Speaker)
   /** A step's body returned. */
-  | ({ readonly type: 'step.complete'; readonly output?: unknown; readonly child?: string; readonly usage?: Usage } & Speaker)
+  | ({
+      readonly type: 'step.complete'
+      readonly output?: unknown
+      readonly child?: string
+      readonly notUndone?: readonly string[]
+      readonly usage?: Usage
+    } & Speaker)
   /** Its `when` said no. */
   | ({ readonly type: 'step.skip' } & Speaker)
   /** Its `each` gave items. */

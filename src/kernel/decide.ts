@@ -294,6 +294,7 @@ function settleStep(draft: Draft, branch: Branch, command: Extract<Command, { ty
         ...common,
         ...(command.output !== undefined && { output: command.output }),
         ...(command.child !== undefined && { child: command.child }),
+        ...(command.notUndone !== undefined && { notUndone: command.notUndone }),
         ...(command.usage !== undefined && { usage: command.usage }),
       })
       if (command.usage !== undefined) crossSpent(draft, nothing)

@@ -162,6 +162,8 @@ export type EventBody =
       readonly fallback?: boolean
       /** The run that it was, if that has done something that can be undone. */
       readonly child?: string
+      /** What that run could not undo, though it succeeded. */
+      readonly notUndone?: readonly string[]
       /** What the models of that run have used. */
       readonly usage?: Usage
     }

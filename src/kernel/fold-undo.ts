@@ -148,6 +148,7 @@ const activityId = (branch: Branch, key: string): string => `${turnKey(branch)}/
 /** A step, or one item of it, has returned. Called before its branch is removed. */
 export function stepDone(state: Folding, branch: Branch, event: Of<'step.completed'>): void {
   if (state.run?.undoes !== true || event.fallback === true) return
+  if (event.notUndone !== undefined) childLeft(state, branch.id, event.notUndone)
   const { item } = itemOf(state, branch)
   const ofList = shapeOf(state).kind === 'graph' && barrierOf(state, branch.scope).each === null && branch.action?.type === 'fork'
   if (ofList) return

@@ -1,4 +1,4 @@
-import { graph } from 'tutti'
+import { graph, topology } from 'tutti'
 import { expect, test } from 'vitest'
 import { opened, rest, timed } from '../engine/opened.js'
 
@@ -90,4 +90,47 @@ test('a child whose undo fails for good leaves its parent partly rolled back', a
     await at.clock.advance(60_000)
   }
   expect(await result).toMatchObject({ status: 'failed', rollback: 'partial', report: { notUndone: ['p:part'] } })
+})
+
+/** A fork in it keeps one of two, and can't undo the other: it succeeds all the same. */
+const tidied = (log: string[]) =>
+  topology({
+    name: 'tidied',
+    flows: ['Start -> Hub -> End', 'Hub <-> Kept', 'Hub -> Lost -> Last -> Hub'],
+    agents: {
+      Hub: {
+        act: {
+          request: (turn) => turn.fork(['Kept', 'Lost'], { join: { policy: 'all', insufficient: 'resume' }, compensate: true }),
+          join: (turn, { values }) => turn.finish(values),
+        },
+        compensate: () => void log.push('undo Hub'),
+      },
+      Kept: { act: (turn) => turn.reply('kept'), compensate: () => void log.push('undo Kept') },
+      Lost: { act: (turn) => turn.invoke('Last'), compensate: boom },
+      Last: (turn) => turn.fail('no'),
+    },
+  })
+
+test.each([
+  ['succeeds', 'succeeded'],
+  ['fails and undoes the rest', 'failed'],
+] as const)('what a child that succeeds could not undo is listed by its parent, which %s', async (_, status) => {
+  const log: string[] = []
+  const parent = graph('parent')
+    .step('part', {
+      run: graph('between')
+        .step('deep', { run: tidied(log) })
+        .output(),
+    })
+    .step('end', { after: ['part'], run: () => (status === 'failed' ? boom() : 1) })
+    .output()
+  await using at = await timed()
+  const result = (await at.tutti.start(parent, { id: 'p' })).result()
+  for (let i = 0; i < 8; i++) {
+    await rest()
+    await at.clock.advance(60_000)
+  }
+  expect(await (await at.tutti.run('p:part:deep')).result()).toMatchObject({ status: 'succeeded', rollback: 'partial' })
+  expect(await result).toMatchObject({ status, rollback: 'partial', report: { notUndone: ['p:part/p:part:deep/r.1/1'] } })
+  expect(log).toEqual(status === 'failed' ? ['undo Hub', 'undo Kept', 'undo Hub'] : [])
 })
