@@ -336,16 +336,17 @@ interface Failed {
 
 function failAttempt(draft: Draft, branch: Branch, { error, retryable, timedOut, notUndone, usage }: Failed): null {
   const used = usage === undefined ? {} : { usage }
+  // What a child run could not undo must not be passed over: nothing is tried again, nothing stands in for it.
+  const partial = notUndone !== undefined && notUndone.length > 0
+  const left = partial ? { notUndone } : {}
   // A limit fails the run, not the step that came upon it.
   if (error.code.startsWith('LIMIT_')) {
-    emit(draft, { type: 'turn.failed', ...ofTurn(branch), error, final: true, ...used })
+    emit(draft, { type: 'turn.failed', ...ofTurn(branch), error, final: true, ...left, ...used })
     crossLimit(draft, error.code, error.message)
     return null
   }
   const { retry } = agentOf(draft, branch)
   const failures = branch.failures + 1
-  // What a child run could not undo must not be passed over: nothing is tried again, nothing stands in for it.
-  const partial = notUndone !== undefined && notUndone.length > 0
   const spent = partial || !retryable || failures >= retry.attempts
   // The step waits for somebody to look at it, and is tried again when the run is resumed.
   const pauses = spent && !partial && stepOf(draft, branch)?.onError === 'pause'
@@ -361,7 +362,7 @@ function failAttempt(draft: Draft, branch: Branch, { error, retryable, timedOut,
     ...(timedOut && { timedOut }),
     ...retryAt,
     ...(pauses && { pauses }),
-    ...(partial && { notUndone }),
+    ...left,
     ...used,
   })
   if (usage !== undefined && crossSpent(draft, nothing)) return null

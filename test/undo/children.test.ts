@@ -1,4 +1,5 @@
-import { graph, topology } from 'tutti'
+import { agent, graph, topology } from 'tutti'
+import { script } from 'tutti/testing'
 import { expect, test } from 'vitest'
 import { opened, rest, timed } from '../engine/opened.js'
 
@@ -133,4 +134,26 @@ test.each([
   expect(await (await at.tutti.run('p:part:deep')).result()).toMatchObject({ status: 'succeeded', rollback: 'partial' })
   expect(await result).toMatchObject({ status, rollback: 'partial', report: { notUndone: ['p:part/p:part:deep/r.1/1'] } })
   expect(log).toEqual(status === 'failed' ? ['undo Hub', 'undo Kept', 'undo Hub'] : [])
+})
+
+test('what a child could not undo is listed also if it crossed a limit of its parent, which fails with that', async () => {
+  const child = graph('child')
+    .step('a', { run: () => 'a', compensate: boom })
+    .step('b', { after: ['a'], input: () => 'go', run: agent({ name: 'Writer', model: 'sim' }) })
+    .output()
+  const parent = graph('parent', { limits: { tokens: 10 } })
+    .step('part', { run: child, input: () => null, onError: 'skip' })
+    .output()
+  await using at = await timed({ models: script({ Writer: [{ finish: 'done' }] }) })
+  const result = (await at.tutti.start(parent, { id: 'p' })).result()
+  for (let i = 0; i < 8; i++) {
+    await rest()
+    await at.clock.advance(60_000)
+  }
+  expect(await result).toMatchObject({
+    status: 'failed',
+    error: { code: 'LIMIT_TOKENS' },
+    rollback: 'partial',
+    report: { notUndone: ['p:part/a'] },
+  })
 })
