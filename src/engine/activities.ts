@@ -405,8 +405,10 @@ export class Activities {
     const { speaker, options } = task
     const { idempotent, undo, reserve } = options
     const here = this.#known.get(speaker.key)?.status === 'started'
-    if (idempotent === false && (here || this.#earlier?.get(speaker.key)?.status === 'started'))
-      return this.#record({ type: 'activity.fail', ...speaker, error: unknownOutcome(speaker.name) })
+    // What an earlier attempt has left and could not be given back may be this one, and done.
+    const left = this.#earlier?.get(speaker.key)
+    if (idempotent === false && (here || left !== undefined))
+      return this.#record({ type: 'activity.fail', ...speaker, error: unknownOutcome(speaker, left) })
     if (here || (idempotent !== false && undo === undefined && reserve === undefined)) return this.#try(task, 1)
     const marks = { ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }) }
     this.#port.submit(this.#owner.attempt, { type: 'activity.start', ...speaker, ...marks }, ({ refusal }) => {
@@ -550,9 +552,14 @@ function failedWith(thrown: unknown): ActivityOutcome {
   return { error, retryable: error.retryable }
 }
 
-/** It has not thrown, so what can be undone may have been done, and with no result nothing undoes it: that is said, and never a clean failure. */
-function mayBeDone(error: CodedFailure, { undo }: ActivityOptions): CodedFailure {
-  return undo === undefined ? error : new CodedFailure({ ...error.failure, code: 'ACTIVITY_OUTCOME_UNKNOWN', retryable: false })
+/**
+ * It has not thrown, so it may have been done. What must not be repeated is not, also by whoever tries its turn again; of what can be
+ * undone, with no result nothing undoes it: that is said, and never a clean failure.
+ */
+function mayBeDone(error: CodedFailure, { idempotent, undo }: ActivityOptions): CodedFailure {
+  return idempotent !== false && undo === undefined
+    ? error
+    : new CodedFailure({ ...error.failure, code: 'ACTIVITY_OUTCOME_UNKNOWN', retryable: false })
 }
 
 function noJson(name: string, { path, problem }: NotJson): CodedFailure {
@@ -583,10 +590,14 @@ function nondeterministic(message: string): CodedFailure {
   })
 }
 
-function unknownOutcome(name: string): Failure {
+function unknownOutcome({ name }: ActivitySpeaker, earlier: ActivityRecord | undefined): Failure {
+  const why =
+    earlier?.status === 'completed'
+      ? 'an earlier attempt has completed one of several of that name, and nobody knows which; give each a key of its own'
+      : 'it was started before, and nobody knows whether it completed'
   return {
     code: 'ACTIVITY_OUTCOME_UNKNOWN',
-    message: `the step '${name}' must not be repeated, it was started before, and nobody knows whether it completed`,
+    message: `the step '${name}' must not be repeated: ${why}`,
     retryable: false,
     at: {},
   }

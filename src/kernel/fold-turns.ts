@@ -199,14 +199,18 @@ function letGo(state: Folding, branch: string, work: TurnWork): void {
   }
 }
 
-/** After a throw the next attempt keeps what succeeded, and knows what had been started and must not be repeated. */
+/** Whether something may have been done, and nobody knows. */
+const isUnknown = (record: ActivityRecord): boolean =>
+  record.status === 'started' || (record.status === 'failed' && record.error.code === 'ACTIVITY_OUTCOME_UNKNOWN')
+
+/** After a throw the next attempt keeps what succeeded, and knows what may have been done and must not be repeated. */
 function keepWork(state: Folding, branch: string): void {
   state.crashes = state.crashes.delete(branch, state.edit)
   const work = state.work.get(branch)
   if (work === undefined) return
   let { earlier } = work
   for (const record of work.records.values())
-    if (record.status === 'completed' || record.status === 'started') earlier = earlier.set(record.key, record)
+    if (record.status === 'completed' || isUnknown(record)) earlier = earlier.set(record.key, record)
   letGo(state, branch, work)
   state.work = state.work.set(branch, { ...noWork, earlier }, state.edit)
 }

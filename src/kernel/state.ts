@@ -276,7 +276,7 @@ export interface Attempt {
 
 /**
  * The activities of a turn. `records` are those of the current attempt, by key; `earlier` what attempts that threw have left: their
- * successes, which the retry is given back, and starts of what must not be repeated.
+ * successes, which the retry is given back, and what may have been done and must not be repeated.
  */
 export interface TurnWork {
   readonly records: Trie<ActivityRecord>

@@ -106,6 +106,17 @@ test.each([false, true])(
   },
 )
 
+test('what must not be repeated and nobody knows of is not by a retry of the turn either', patience, async () => {
+  using place = new Place()
+  await using child = new Child('player', place, { play: 'charge', options: { hangs: true }, ids: ['run'] })
+  await until('it is charged', () => place.lines('charged').length > 0)
+  await child.kill()
+  const definition = charge(tutti, (line) => place.write(line), { rethrown: true })
+  expect(await ending(place, definition, ['run'])).toMatchObject([{ status: 'failed', error: { message: 'no luck' } }])
+  expect(place.lines('caught')).toHaveLength(3)
+  expect(place.lines('charged')).toHaveLength(1)
+})
+
 test('E6 a turn that kills its process five times fails, and is not begun a sixth time', patience, async () => {
   using place = new Place()
   const killed = async (): Promise<void> => {

@@ -424,6 +424,58 @@ test('what must not be repeated has its start on record before it runs, and afte
   expect(before[0]?.filter((type) => type === 'activity.started')).toHaveLength(2)
 })
 
+test.each<[string, () => unknown]>([
+  ['took longer than it may', () => new Promise(() => {})],
+  ['gave what is no JSON', () => new Date(0)],
+  ['gave what is too large', () => 'x'.repeat(17 * 2 ** 20)],
+])('what must not be repeated and %s may have been done, and is repeated by no retry', async (_, gives) => {
+  await using tutti = await opened()
+  let ran = 0
+  const errors: string[] = []
+  const run = await tutti.start(
+    solo({
+      retry: { attempts: 3 },
+      act: async (turn: SoloTurn) => {
+        const charge = (): unknown => {
+          ran++
+          return gives()
+        }
+        try {
+          await turn.step('charge', charge, { idempotent: false, timeoutMs: 20, retry: { attempts: 3 } })
+        } catch (error) {
+          errors.push((error as Error).name)
+          throw new Error('something is wrong with the charge', { cause: error })
+        }
+        return turn.finish('charged')
+      },
+    }),
+  )
+  expect(await run.result()).toMatchObject({ status: 'failed', error: { message: 'something is wrong with the charge' } })
+  expect(errors).toEqual(Array.from({ length: 3 }, () => 'ACTIVITY_OUTCOME_UNKNOWN'))
+  expect(ran).toBe(1)
+})
+
+test('several of one name that must not be repeated are not by a retry, unless each has a key: then what it gave is given back', async () => {
+  await using tutti = await opened()
+  const charged: string[] = []
+  const charges = (keyed: boolean) =>
+    solo({
+      retry: { attempts: 2 },
+      act: async (turn: SoloTurn) => {
+        for (const who of ['ann', 'bob'])
+          await turn.step('charge', () => void charged.push(who), { idempotent: false, ...(keyed && { key: who }) })
+        if (turn.attempt === 1) throw new Error('the first attempt fails')
+        return turn.finish('charged')
+      },
+    })
+  expect(await (await tutti.start(charges(true))).result()).toMatchObject({ status: 'succeeded' })
+  expect(await (await tutti.start(charges(false))).result()).toMatchObject({
+    status: 'failed',
+    error: { code: 'ACTIVITY_OUTCOME_UNKNOWN', message: expect.stringContaining('give each a key of its own') },
+  })
+  expect(charged).toEqual(['ann', 'bob', 'ann', 'bob'])
+})
+
 test('a step whose failure is known may be tried again by a retry of the turn, though it is not idempotent', async () => {
   await using tutti = await opened()
   let ran = 0

@@ -50,9 +50,9 @@ export function inOrder(
 export function charge(
   /** @type {any} */ tutti,
   /** @type {(line: string) => void} */ write,
-  /** @type {{ hangs?: boolean, caught?: boolean }} */ { hangs = false, caught = false },
+  /** @type {{ hangs?: boolean, caught?: boolean, rethrown?: boolean }} */ { hangs = false, caught = false, rethrown = false },
 ) {
-  return solo(tutti, 'charge', async (turn) => {
+  const act = async (/** @type {any} */ turn) => {
     const charged = turn.step(
       'charge',
       (/** @type {any} */ ctx) => {
@@ -61,9 +61,15 @@ export function charge(
       },
       { idempotent: false },
     )
+    if (rethrown)
+      await charged.catch((/** @type {any} */ error) => {
+        write(`caught ${error.name}`)
+        throw new Error('no luck')
+      })
     if (!caught) return turn.finish(await charged)
     return turn.finish(await charged.catch((/** @type {any} */ error) => `caught ${error.code ?? error.failure?.code ?? error.message}`))
-  })
+  }
+  return solo(tutti, 'charge', act, { retry: { attempts: 3 } })
 }
 
 /** A turn that ends its process; with `records`, each time only after something new was recorded. */
