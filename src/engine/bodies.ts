@@ -231,7 +231,7 @@ export class Bodies {
           const isLast = entry.undos.get(undo.of) === execution
           if (isLast) entry.undos.delete(undo.of)
           this.#leave(execution)
-          if (isLast && execution.heldBack && entry.owner !== null) this.#undoAgain(entry, undo)
+          if (isLast && entry.owner !== null) this.#undoAgain(entry, undo, execution.heldBack)
           this.#port.ended(entry)
         },
         submit: (command) => new Promise((resolve) => this.#port.say(entry, command, resolve)),
@@ -250,10 +250,10 @@ export class Bodies {
     this.#begin(execution)
   }
 
-  /** An undo that had not begun may begin, if its run was resumed meanwhile. */
-  #undoAgain(entry: RunEntry, { of }: UndoAttempt): void {
+  /** An undo that had not begun may begin, if its run was resumed meanwhile; and so may the next attempt at one that has run out of time. */
+  #undoAgain(entry: RunEntry, { of, attempt }: UndoAttempt, heldBack: boolean): void {
     const owed = entry.state.undo.running.get(of)
-    if (owed !== undefined && entry.state.pausedAt === null) this.undo(entry, owed)
+    if (owed !== undefined && (heldBack || owed.attempt !== attempt) && entry.state.pausedAt === null) this.undo(entry, owed)
   }
 
   // ── both ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -26,7 +26,7 @@ export interface UndoPort {
   readonly definition: Internals
   /** It has room. */
   entered(): void
-  /** Nothing of it runs any more. */
+  /** Nothing of it runs any more, or its time and its grace are over. */
   ended(): void
   submit(command: Command): Promise<{ readonly refusal?: Refusal | undefined }>
   mayStart(): Maybe<boolean>
@@ -51,7 +51,10 @@ export class UndoExecution implements Body {
   readonly #entry: Entry
   readonly #controller = new AbortController()
   #cancelTimer: () => void = () => {}
+  #cancelGrace: () => void = () => {}
   #said = false
+  /** Nobody waits for it any more. */
+  #over = false
   /** Resolves when nothing of it runs any more. */
   #ended: Promise<unknown> = Promise.resolve()
   readonly lane: string
@@ -82,7 +85,15 @@ export class UndoExecution implements Body {
   }
 
   run(): void {
-    void this.#run().finally(() => this.#port.ended())
+    void this.#run().finally(() => this.#end())
+  }
+
+  /** Nothing of it runs any more, or nobody waits for that. */
+  #end(): void {
+    if (this.#over) return
+    this.#over = true
+    this.#cancelGrace()
+    this.#port.ended()
   }
 
   async #run(): Promise<void> {
@@ -162,6 +173,8 @@ export class UndoExecution implements Body {
     const error: Failure = { code: 'TIMEOUT', message, retryable: true, at: {} }
     void this.#say({ type: 'undo.fail', error, retryable: true })
     this.#controller.abort(new CodedFailure(error))
+    // The next attempt does not begin beside this one, unless it ignores its signal.
+    this.#cancelGrace = this.#port.alarms.at(this.#port.clock.now() + this.#port.graceMs, () => this.#end())
   }
 
   /** It speaks once. */

@@ -208,3 +208,36 @@ test('an undo that takes too long is tried again, and gives up in the end', asyn
   expect(await result).toMatchObject({ rollback: 'partial', report: { notUndone: ['r/1'] } })
   expect(tries).toBe(5)
 })
+
+test.each(['ends late', 'never ends'])('an undo that ignores its signal and %s is tried again', async (how) => {
+  const tries: number[] = []
+  const over: (() => void)[] = []
+  const of = made({
+    name: 'ignoring',
+    flows: ['Start -> A -> B -> End'],
+    agents: {
+      A: {
+        act: (turn: any) => turn.invoke('B'),
+        timeoutMs: 1_000,
+        compensate: ({ attempt }: Done) => {
+          tries.push(attempt)
+          if (attempt < 3) return new Promise<void>((resolve) => over.push(resolve))
+        },
+      },
+      B: fails,
+    },
+  })
+  await using at = await timed({ graceMs: 5_000 })
+  const result = (await at.tutti.start(of)).result()
+  for (let attempt = 1; attempt < 3; attempt++) {
+    await rest()
+    expect(tries).toHaveLength(attempt)
+    await at.clock.advance(4_000)
+    // Its time is over, and the next waits for it as long as for any that is aborted.
+    expect(tries).toHaveLength(attempt)
+    if (how === 'ends late') over.shift()?.()
+    else await at.clock.advance(2_000)
+  }
+  expect(await result).toMatchObject({ status: 'failed', rollback: 'complete' })
+  expect(tries).toEqual([1, 2, 3])
+})
