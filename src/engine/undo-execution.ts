@@ -103,6 +103,8 @@ export class UndoExecution implements Body {
     try {
       if (!(await this.#port.mayStart())) return
       const resources = await this.#port.resources()
+      // Making them may have taken longer than it has time, or than this process has its run.
+      if (this.#said) return
       this.heldBack = !this.#port.isAdmitted()
       if (this.heldBack) return
       const performed = this.#perform(resources)

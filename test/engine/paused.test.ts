@@ -1,4 +1,5 @@
-import { graph, resource } from 'tutti'
+import { graph, type OpenOptions, resource } from 'tutti'
+import { virtualClock } from 'tutti/testing'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { memoryStore } from '../../src/stores/memory.js'
@@ -174,12 +175,14 @@ test('an undo that waits for room does not begin while its run is paused', async
   expect(undone.toSorted()).toEqual(['a', 'b', 'c'])
 })
 
-test('an undo whose resources are being made does not begin if its run is paused meanwhile', async () => {
+/** A run whose engine was closed in its first undo, and what its undos were given. */
+async function leftUndoing(options: { timeoutMs?: number } = {}, clock: OpenOptions = {}) {
   const store = memoryStore()
   const undone: string[] = []
   const definition = graph('undoing')
     .step('a', {
       run: () => 1,
+      ...options,
       compensate: async ({ use, signal }) => {
         undone.push(use(bench))
         if (undone.length === 1) await untilAborted(signal)
@@ -192,11 +195,16 @@ test('an undo whose resources are being made does not begin if its run is paused
       },
     })
     .output()
-  const first = await opened({ store, resources: [bench.of('oak')] })
+  const first = await opened({ store, ...clock, resources: [bench.of('oak')] })
   await first.start(definition, { id: 'R' })
   await rest()
   await first.close()
   expect(undone).toEqual(['oak'])
+  return { store, definition, undone }
+}
+
+test('an undo whose resources are being made does not begin if its run is paused meanwhile', async () => {
+  const { store, definition, undone } = await leftUndoing()
   const made = deferred<string>()
   await using second = await opened({ store, definitions: [definition], resources: [bench.perRun(() => made.promise)] })
   await rest()
@@ -208,6 +216,36 @@ test('an undo whose resources are being made does not begin if its run is paused
   await run.resume()
   expect(await run.result()).toMatchObject({ status: 'failed', rollback: 'complete' })
   expect(undone).toEqual(['oak', 'beech'])
+})
+
+test('an undo whose resources are being made does not begin once its engine is closed', async () => {
+  const { store, definition, undone } = await leftUndoing()
+  const made = deferred<string>()
+  const second = await opened({ store, definitions: [definition], resources: [bench.perRun(() => made.promise)] })
+  await rest()
+  await second.close()
+  made.resolve('beech')
+  await rest()
+  expect(undone).toEqual(['oak'])
+  await using third = await opened({ store, definitions: [definition], resources: [bench.of('elm')] })
+  expect(await (await third.run('R')).result()).toMatchObject({ status: 'failed', rollback: 'complete' })
+  expect(undone).toEqual(['oak', 'elm'])
+})
+
+test('an undo whose resources are made when its time is over does not begin: the next attempt does', async () => {
+  const clock = virtualClock()
+  const { store, definition, undone } = await leftUndoing({ timeoutMs: 1_000 }, { clock })
+  const made = deferred<string>()
+  const second = await opened({ store, clock, definitions: [definition], resources: [bench.perRun(() => made.promise)] })
+  const run = await second.run('R')
+  await rest()
+  for (let tries = 0; tries < 3; tries++) await clock.advance(1_500)
+  made.resolve('beech')
+  const ended = run.result()
+  for (let tries = 0; tries < 3; tries++) await clock.advance(1_500)
+  expect(await ended).toMatchObject({ status: 'failed', rollback: 'complete' })
+  expect(undone).toEqual(['oak', 'beech'])
+  await second.close()
 })
 
 test('what a child run has waiting for room does not begin while the run that it belongs to is paused', async () => {
