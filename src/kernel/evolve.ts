@@ -211,10 +211,11 @@ function activityLate(state: Folding, event: Of<'activity.completed'>): void {
 }
 
 function runClaimed(state: Folding, { shape, waited = [] }: Of<'run.claimed'>): void {
-  if (state.held)
+  if (state.held && !state.idle)
     for (const key of [...turnsAtWork(state, waited), ...undosAtWork(state)])
       state.crashes = state.crashes.set(key, (state.crashes.get(key) ?? 0) + 1, state.edit)
   state.held = true
+  state.idle = state.pausedAt !== null
   if (shape !== undefined) Object.assign(state, continued(state, shape))
 }
 
@@ -235,6 +236,7 @@ function unpause(state: Folding): void {
   if (state.pausedAt === null) return
   state.pausedMs += state.at - state.pausedAt
   state.pausedAt = null
+  state.idle = false
 }
 
 function end(state: Folding, outcome: Outcome): void {

@@ -41,6 +41,7 @@ export function editable(state: State): Folding {
     branchesUsed: state.branchesUsed,
     spent: state.spent,
     held: state.held,
+    idle: state.idle,
     crashes: state.crashes,
     gates: state.gates,
     closing: state.closing,

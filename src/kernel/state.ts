@@ -53,6 +53,8 @@ export interface State {
   readonly spent: Spent
   /** Whether a worker has it, as far as the journal knows: still so at the next claim means that the worker died. */
   readonly held: boolean
+  /** Whether that worker was given it paused, and it still is: then nothing of it was at work that the worker could have died of. */
+  readonly idle: boolean
   /** How often the owner died in each branch's current turn since its last record. */
   readonly crashes: Trie<number>
   /** Of a graph: what each gate has seen settle so far. */
@@ -323,6 +325,7 @@ export const newState: State = Object.freeze({
   branchesUsed: 0,
   spent: nothingSpent,
   held: false,
+  idle: false,
   crashes: Trie.empty<number>(),
   gates: Trie.empty<Gate>(),
   closing: false,

@@ -44,6 +44,31 @@ test('a turn that sleeps is not, until its sleep is over', () => {
   expect(failedAfter(awake)).toBe(5)
 })
 
+test('nor is one of a run that is paused, of which nobody who has it executes anything: only the death that found it at work counts', () => {
+  const paused = decided(started(solo), { type: 'run.pause' })
+  expect(failedAfter(paused)).toBe(null)
+  const claimed = [2, 3, 4, 5, 6].reduce((state, epoch) => decided(state, { type: 'run.claim', epoch }), paused)
+  expect(failedAfter(decided(claimed, { type: 'run.resume' }))).toBe(4)
+})
+
+test('nor is an undo of a run that is paused', () => {
+  const undone = graph('undone')
+    .step('a', { run: () => 1, compensate: () => {} })
+    .step('b', { after: ['a'], run: () => 1 })
+    .output()
+  const at = (branch: string, agent: string) => ({ branch, agent, turn: 1, attempt: 1 })
+  const done = decided(started(undone), { type: 'step.complete', ...at('r.0', 'a'), output: 1 })
+  const error = { code: 'STEP_FAILED', message: 'bad', retryable: false, at: {} } as const
+  const undoing = decided(done, { type: 'turn.fail', ...at('r.1', 'b'), error, retryable: false })
+  const claims = (from: State) => [2, 3, 4, 5, 6].reduce((state, epoch) => decided(state, { type: 'run.claim', epoch }), from)
+  const dead = claims(undoing)
+  expect(dead.status).toBe('failed')
+  expect(dead.undo.left.size).toBe(1)
+  const paused = claims(decided(undoing, { type: 'run.pause' }))
+  expect(paused.status).toBe('compensating')
+  expect(paused.undo.running.size).toBe(1)
+})
+
 test('nor is a step that waits for a run of its own, which takes its deaths itself', () => {
   const child = graph('child')
     .step('a', { run: () => 1 })
