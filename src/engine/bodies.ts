@@ -341,6 +341,11 @@ export class Bodies {
       this.#takeBack(undo)
       entry.undos.delete(of)
     }
+    const made = entry.resources
+    // What could not be made is made anew for those that begin when it is resumed.
+    made?.catch(() => {
+      if (entry.resources === made) entry.resources = null
+    })
   }
 
   /** Another worker owns the run: nothing of it is said here any more. */

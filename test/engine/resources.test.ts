@@ -1,4 +1,4 @@
-import { resource } from 'tutti'
+import { graph, resource } from 'tutti'
 import { expect, test } from 'vitest'
 import { codeOf, deferred, forksEach, hub, opened, rest, solo, timed, untilAborted } from './opened.js'
 
@@ -109,6 +109,28 @@ test('making a resource is tried three times; if it fails for good, so does the 
     expect(tries).toBe(Math.min(3, failures + 1))
     expect(acted).toBe(failures < 3 ? 1 : 0)
   }
+})
+
+test('a resource that could not be made is made anew when the run that it paused is resumed', async () => {
+  let isDown = true
+  const pool = resource<{ name: string }>('pool')
+  const make = (): { name: string } => {
+    if (isDown) throw new Error('the database is down')
+    return { name: 'pool' }
+  }
+  await using tutti = await opened({ resources: [pool.perRun(make)] })
+  const definition = graph('paused')
+    .step('a', { run: ({ use }) => use(pool).name, onError: 'pause' })
+    .output(({ steps }) => steps.a)
+  const run = await tutti.start(definition)
+  await rest()
+  expect(await run.status()).toBe('paused')
+  await run.resume()
+  await rest()
+  expect(await run.status()).toBe('paused')
+  isDown = false
+  await run.resume()
+  expect(await run.output()).toBe('pool')
 })
 
 test('what was made before another could not be made is disposed', async () => {
