@@ -86,6 +86,8 @@ export class Bodies {
   /** What gives bodies their results. */
   #giving: (() => void)[] = []
   #holds = false
+  /** What was made for runs and is being let go of. */
+  readonly #disposing = new Set<Promise<void>>()
 
   constructor(port: BodiesPort) {
     this.#port = port
@@ -372,8 +374,14 @@ export class Bodies {
     await Promise.all(bodies.map((body) => body.leave(why)))
   }
 
-  close(): Promise<void> {
-    return this.#toolboxes.close()
+  /** What was made for runs may take as long to be let go of as a body to end. */
+  async close(): Promise<void> {
+    const { clock, graceMs } = this.#port.engine.options
+    await this.#toolboxes.close()
+    if (this.#disposing.size === 0) return
+    const grace = new AbortController()
+    await Promise.race([Promise.all(this.#disposing), clock.sleep(graceMs, grace.signal)])
+    grace.abort()
   }
 
   // ── resources ──────────────────────────────────────────────────────────────────────────────────────────
@@ -395,7 +403,12 @@ export class Bodies {
       onLog({ level: 'warn', message: `a resource could not be disposed: ${thrownText(error)}`, runId: entry.id })
     // A resource that could not be made has nothing to dispose: its failure was the turn's.
     made.then(
-      (resources) => disposeResources(provided, resources).catch(warn),
+      (resources) => {
+        const disposing = disposeResources(provided, resources)
+          .catch(warn)
+          .finally(() => this.#disposing.delete(disposing))
+        this.#disposing.add(disposing)
+      },
       () => {},
     )
   }

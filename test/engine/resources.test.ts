@@ -175,6 +175,24 @@ test('closing an engine disposes what was made for the runs that go on elsewhere
   expect(await codeOf(run.result())).toBe('CLOSED')
 })
 
+test('an engine is closed when what was made for its runs is disposed, or the grace for that is over', async () => {
+  for (const [how, disposes, graceMs] of [
+    ['slowly', () => new Promise<void>((resolve) => setTimeout(resolve, 50)), 5_000],
+    ['never', () => new Promise<void>(() => {}), 50],
+  ] as const) {
+    let disposed = 0
+    const asyncDispose = async (): Promise<void> => {
+      await disposes()
+      disposed++
+    }
+    const tutti = await opened({ graceMs, resources: [counter.perRun(() => ({ count: 0, [Symbol.asyncDispose]: asyncDispose }))] })
+    await tutti.start(solo((turn) => turn.ask('?')))
+    await rest()
+    await tutti.close()
+    expect(disposed, how).toBe(how === 'slowly' ? 1 : 0)
+  }
+})
+
 test('a resource is never journaled, nor shown by what is logged', async () => {
   const provided = counter.of({ count: 123_456 })
   expect(JSON.stringify(provided)).not.toContain('123456')
