@@ -10,7 +10,7 @@ import { TurnQueue } from './turn-queue.js'
 import type { Plan, Undo, Waiting } from './undo-state.js'
 
 /** Raised when a state is written differently; a snapshot of another format is not read: the journal is. */
-export const snapshotVersion = '4'
+export const snapshotVersion = '5'
 
 type Entries<V> = readonly (readonly [string, V])[]
 type SavedBarrier = Omit<Barrier, 'slots' | 'reach' | 'approaching' | 'groups'> & {
