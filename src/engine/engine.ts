@@ -18,13 +18,14 @@ import { Agents } from './agents.js'
 import { Alarms } from './alarms.js'
 import { Backlog } from './backlog.js'
 import { Bodies } from './bodies.js'
-import { alignChildren, missedBy } from './child-run.js'
+import { alignChildren } from './child-run.js'
 import { decodeSnapshot } from './codec.js'
 import { stepOfChild } from './child-run.js'
 import { Definitions } from './definitions.js'
 import { HeldTurns } from './held-turns.js'
+import { eventsOf, journalOf } from './journal.js'
 import { Listeners } from './listeners.js'
-import { eventsIn, isBehind, isSameRun, Lookout, markedIn } from './lookout.js'
+import { isBehind, Lookout } from './lookout.js'
 import { Loop, saysMore } from './loop.js'
 import { isOutOfReach } from './out-of-reach.js'
 import type { Outcome, RunEntry, Unsure } from './run-entry.js'
@@ -32,7 +33,8 @@ import { newEntry } from './run-entry.js'
 import { isHeldBack, sleepsUntil } from './run-view.js'
 import type { Seam } from './seam.js'
 import { laterOf } from './seam.js'
-import type { Loaded, Put, RunRow, Store } from './store.js'
+import type { Put, RunRow, Store } from './store.js'
+import { TakeOver } from './take-over.js'
 import type { Clock, LogEntry } from './tutti.js'
 import { Worker } from './worker.js'
 
@@ -93,8 +95,7 @@ export class Engine {
   readonly #loading = new Map<string, Promise<RunEntry | null>>()
   readonly #waiting = new Set<RunEntry>()
   readonly #definitions: Definitions
-  /** The runs that were given to this worker and that its definitions can't go on with, each with where its journal ended then. */
-  readonly #refused = new Map<string, number>()
+  readonly #takeOver: TakeOver
   #announcing: Promise<void> | null = null
   readonly #unsubscribe: () => void
   readonly #opening: Promise<void>
@@ -173,6 +174,16 @@ export class Engine {
         this.#keepOrLetGo(entry)
       },
     })
+    this.#takeOver = new TakeOver({
+      engine: this,
+      lookout: this.#lookout,
+      entries: this.#entries,
+      submit: (entry, command) => this.#loop.submit(entry, command, { owned: true }),
+      align: (entry) => this.#align(entry),
+      lost: (entry) => this.#lost(entry),
+      gone: (entry) => this.#gone(entry),
+      told: (entry) => this.#tellWaiting(entry),
+    })
     this.#worker = new Worker({
       store,
       worker,
@@ -180,9 +191,9 @@ export class Engine {
       ttlMs: options.ttlMs,
       onLog,
       executables: () => this.#definitions.executables(),
-      refused: () => [...this.#refused].map(([run, head]) => ({ run, head })),
-      claimed: (row) => this.#claimed(row),
-      reclaim: () => this.#reclaim(),
+      refused: () => this.#takeOver.refused,
+      claimed: (row) => this.#takeOver.claimed(row),
+      reclaim: () => this.#takeOver.reclaim(),
       at: (due, ring) => this.#alarms.at(due, ring),
       watched: () => this.agents.watched(),
     })
@@ -240,10 +251,7 @@ export class Engine {
   register(definition: Definition): Internals {
     const internals = internalsOf(definition)
     if (this.#definitions.add(internals)) {
-      if (this.#refused.size > 0) {
-        this.#refused.clear()
-        this.#worker.claim()
-      }
+      if (this.#takeOver.tryAgain()) this.#worker.claim()
       this.#bodies.lookAgain()
     }
     return internals
@@ -268,7 +276,7 @@ export class Engine {
 
   /** Whether this process can execute a run: it has its definition, in its version or one that goes on with it, and can with this run. */
   executes(row: RunRow): boolean {
-    if (this.#refused.get(row.id) === row.head) return false
+    if (this.#takeOver.refuses(row)) return false
     return this.#definitions.executables().some(({ name, versions }) => name === row.definition && versions.includes(row.version))
   }
 
@@ -369,7 +377,7 @@ export class Engine {
     this.#heldTurns.forget(entry)
     if (saysMore(entry)) this.#loop.wake(entry)
     if (isOver(state)) {
-      this.#refused.delete(entry.id)
+      this.#takeOver.forget(entry.id)
       this.#lookout.sawOver(entry)
       this.#forget(entry)
     } else this.#keepOrLetGo(entry)
@@ -436,96 +444,6 @@ export class Engine {
 
   // ── owning ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** This worker was given a run: what it owes is performed once the claim is in the journal. */
-  async #claimed(row: RunRow): Promise<void> {
-    try {
-      await this.#takeOver(row)
-    } catch (error) {
-      this.options.onLog({
-        level: 'error',
-        message: `a run could not be claimed: ${thrownText(error)}`,
-        runId: row.id,
-      })
-      // Then it is tried again; what can't be read will not be better then.
-      if (isOutOfReach(error)) throw error
-    }
-  }
-
-  /** Takes over what the store has given this worker without its knowing. What is being made here is no such thing. */
-  async #reclaim(): Promise<void> {
-    const { store, worker } = this.options
-    for (const [id, epoch] of await this.#lookout.lookAtOurs()) {
-      const entry = this.#entries.get(id)
-      const isKnown = entry?.owner?.epoch === epoch && !entry.claiming
-      if (isKnown || entry?.state === newState) continue
-      const loaded = await store.load(id, { after: Number.MAX_SAFE_INTEGER })
-      if (loaded?.row.worker === worker && loaded.row.epoch === epoch) await this.#claimed(loaded.row)
-    }
-  }
-
-  async #takeOver(row: RunRow): Promise<void> {
-    const known = await this.entry(row.id)
-    if (known !== null && known.state !== newState && !isSameRun(known, row)) this.#gone(known)
-    const entry = await this.entry(row.id)
-    if (entry === null) return
-    // Somebody here is trying to start it, and has not heard yet that it is there.
-    if (entry.state.run === null) await this.#lookout.readNext(entry)
-    const definition = await this.definitionOf(entry.state, row.version)
-    if (entry.owner !== null) this.#lost(entry)
-    if (definition === null) return this.#giveBack(entry, row, `there is no version ${row.version} of ${row.definition} here`)
-    const marked = await markedIn(this.options.store, row)
-    entry.definition = definition
-    entry.marked = marked
-    entry.owner = { worker: this.options.worker, epoch: row.epoch }
-    entry.claiming = true
-    entry.stale = true
-    // Also one that was changed and has kept its version.
-    const under = entry.state.run?.shape
-    const shape =
-      under?.digest === definition.shape.digest ? undefined : { ...definition.shape, limits: (under ?? definition.shape).limits }
-    this.#entries.set(row.id, entry)
-    const waited = marked.size > 0 ? { waited: [...marked.keys()] } : {}
-    const claim = { type: 'run.claim', epoch: row.epoch, ...(shape !== undefined && { shape }), ...waited } as const
-    const missed = await missedBy(this, entry.state)
-    const claimed = this.#loop.submit(entry, claim, { owned: true })
-    // In the same append: nothing of it is performed before.
-    const told = missed === null ? null : this.#loop.submit(entry, missed, { owned: true })
-    const { refusal } = await claimed
-    if (told !== null) await told
-    if (refusal?.code === 'CANNOT_CONTINUE') return this.#giveBack(entry, row, refusal.message)
-    this.#refused.delete(row.id)
-    if (told !== null) await this.#align(entry)
-  }
-
-  /** A run that this process can't go on with is left to others, as it is: it waits for its definition, until something else happens to it. */
-  async #giveBack(entry: RunEntry, { id, epoch, head }: RunRow, why: string): Promise<void> {
-    const { store, worker, clock, onLog } = this.options
-    this.#lost(entry)
-    entry.definition = null
-    for (;;) {
-      const at = clock.now()
-      const { seq } = entry.state
-      const given = {
-        run: id,
-        expect: seq,
-        head: seq,
-        owner: { worker, epoch },
-        by: worker,
-        rows: [],
-        at,
-        own: 'release',
-        wake: at,
-      } as const
-      const [verdict] = await store.commit([given])
-      if (verdict === undefined || verdict.ok || verdict.why !== 'head') break
-      await this.#lookout.readNext(entry)
-    }
-    // As it was when it was claimed: what has happened since may have made room for it.
-    this.#refused.set(id, head)
-    onLog({ level: 'warn', message: `the run waits for another version of its definition: ${why}`, runId: id })
-    this.#tellWaiting(entry)
-  }
-
   /** Another worker owns the run: nothing of it is performed or recorded here any more. */
   #lost(entry: RunEntry): void {
     entry.owner = null
@@ -543,7 +461,7 @@ export class Engine {
     if (entry.isGone) return
     entry.isGone = true
     this.#lost(entry)
-    this.#refused.delete(entry.id)
+    this.#takeOver.forget(entry.id)
     if (this.#entries.get(entry.id) === entry) this.#entries.delete(entry.id)
     if (this.#definitions.forget(entry.id)) this.#bodies.lookAgain()
     if (entry.queue.length > 0) this.#loop.wake(entry)
@@ -636,7 +554,7 @@ export class Engine {
     const snapshot = decodeSnapshot(loaded.snapshot)
     const whole = snapshot !== null || loaded.snapshot === null ? loaded : ((await this.options.store.load(runId)) ?? loaded)
     const state = snapshot ?? newState
-    const events = await this.#eventsOf(whole, state.seq)
+    const events = await eventsOf(this.options.store, whole, state.seq)
     if (events === null) return null
     entry.state = events.reduce(evolve, state)
     // Nothing of a run that is over is decided any more.
@@ -686,35 +604,9 @@ export class Engine {
     return this.#entries.get(runId)?.broken ?? null
   }
 
-  async journal(runId: string): Promise<Event[]> {
-    const loaded = await this.options.store.load(runId)
-    return (loaded && (await this.#eventsOf(loaded, 0))) ?? []
-  }
-
-  /** The events that were loaded; null: the run was deleted before its large values could be read. */
-  async #eventsOf({ row, rows }: Loaded, after: number): Promise<Event[] | null> {
-    const { store } = this.options
-    try {
-      return await eventsIn(store, rows, after)
-    } catch (error) {
-      const now = await store.load(row.id, { after: Number.MAX_SAFE_INTEGER })
-      if (now?.row.order !== row.order) return null
-      throw error
-    }
-  }
-
-  /** What follows a place in the journal, at most so many rows; `isLast`: nothing will ever follow that. Null: there is no such run. */
-  async journalAfter(
-    runId: string,
-    after: number,
-    limit: number,
-  ): Promise<{ readonly events: readonly Event[]; readonly isLast: boolean; readonly order: number } | null> {
-    const loaded = await this.options.store.load(runId, { after, limit })
-    if (loaded === null) return null
-    const events = await this.#eventsOf(loaded, after)
-    if (events === null) return null
-    const { endedAt, head, order } = loaded.row
-    return { events, isLast: endedAt !== null && (events.at(-1)?.seq ?? after) >= head, order }
+  /** All that has happened in a run; nothing, if there is none. */
+  journal(runId: string): Promise<Event[]> {
+    return journalOf(this.options.store, runId)
   }
 
   /** Tells those who wait for it what has happened in a run. */

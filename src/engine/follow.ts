@@ -3,6 +3,7 @@ import { aBoolean, aSignal, atLeastZero, type Kind } from '../define/option-chec
 import { TuttiError } from '../define/tutti-error.js'
 import type { Engine } from './engine.js'
 import type { Delta, JournalEvent } from '../inspect/events.js'
+import { journalAfter } from './journal.js'
 import { runNotFound } from './run-not-found.js'
 import { eventView, isTerminal } from './run-view.js'
 import { closedEngine } from './while-open.js'
@@ -47,7 +48,7 @@ export async function* follow(
         heard = resolve
       })
       try {
-        const part = await engine.journalAfter(run.id, after, rowsMax)
+        const part = await journalAfter(engine.options.store, run.id, after, rowsMax)
         // One that was deleted has no more events, though another may have its id.
         if (part === null || part.order !== (order ?? part.order)) throw runNotFound(run.id)
         const { events, isLast } = part
