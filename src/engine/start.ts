@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { checkOptions } from '../define/call-check.js'
-import type { Definition, Internals } from '../define/definition.js'
+import type { Definition, Internals, TopologyInternals } from '../define/definition.js'
 import { isDefinition } from '../define/definition.js'
 import { noDefinition } from '../define/no-definition.js'
 import type { Limits } from '../define/limits.js'
@@ -10,10 +10,11 @@ import { TuttiError } from '../define/tutti-error.js'
 import type { BranchState } from '../kernel/action.js'
 import type { Command } from '../kernel/command.js'
 import { runIdPattern } from '../kernel/ids.js'
-import { toJson } from '../kernel/json.js'
+import { jsonSize, toJson } from '../kernel/json.js'
 import type { RunLimits } from '../kernel/shape.js'
 import type { Parent, Said } from '../kernel/state.js'
-import { checked } from '../define/check-schema.js'
+import { checked, checkedJson } from '../define/check-schema.js'
+import { andThen, isLater, type Maybe } from '../define/maybe.js'
 import { thrownText } from '../kernel/thrown-text.js'
 import { checkSession, conversationOf } from './conversation.js'
 import type { Engine } from './engine.js'
@@ -49,14 +50,17 @@ export async function execute(engine: Engine, of: Definition | string, given: St
   return runOutput(engine, id)
 }
 
-async function started(engine: Engine, of: Definition | string, given: StartGiven, defaults: Limits): Promise<Started> {
+function started(engine: Engine, of: Definition | string, given: StartGiven, defaults: Limits): Promise<Started> {
   checkOptions('start()', given, startKinds, ({ limits }) => limitsGiven(limits))
   const id = given.id ?? newId()
   const named = given.id !== undefined
   const { input, key, tags, session, signal, limits = {} } = given
-  const run = await startRun(engine, of, { id, named, input, key, tags, session, limits, defaults })
-  if (signal !== undefined) cancelWith(signal, runHandle(engine, run.id, run.definition, run.tags))
-  return run
+  const starting = startRun(engine, of, { id, named, input, key, tags, session, limits, defaults })
+  if (signal === undefined) return starting
+  return starting.then((run) => {
+    cancelWith(signal, runHandle(engine, run.id, run.definition, run.tags))
+    return run
+  })
 }
 
 interface Started {
@@ -90,9 +94,11 @@ export async function startRun(engine: Engine, of: Definition | string, given: S
   const tags = checkTags(given.tags ?? {})
   const limits = tightest(definition.shape.limits, [given.defaults ?? {}, given.limits])
   const request = given.key === undefined ? '' : JSON.stringify(['start', definition.shape.name, toJsonText(given.input)])
-  const input = await checkInput(definition, given.input, engine.options.store.promises.maxValue)
+  // It waits only for what there is to wait for: many runs may be started at once.
+  const checking = checkInput(definition, given.input, engine.options.store.promises.maxValue)
+  const input = isLater(checking) ? await checking : checking
   const state = firstState(definition, input)
-  const conversation = given.conversation ?? (await conversationBefore(engine, given.session))
+  const conversation = given.conversation ?? (given.session === undefined ? [] : await conversationBefore(engine, given.session))
   const command: Command = {
     type: 'run.start',
     runId: id,
@@ -116,8 +122,7 @@ export async function startRun(engine: Engine, of: Definition | string, given: S
   return { id: run, definition: definition.shape.name, tags: before?.state.run?.tags ?? tags }
 }
 
-async function conversationBefore(engine: Engine, session: string | undefined): Promise<readonly Said[]> {
-  if (session === undefined) return []
+async function conversationBefore(engine: Engine, session: string): Promise<readonly Said[]> {
   checkSession(session)
   return conversationOf(engine.options.store, session)
 }
@@ -155,20 +160,26 @@ function checkTags(tags: Readonly<Record<string, string>>): Readonly<Record<stri
 }
 
 /** The run's input is what the definition's schema makes of it; an agent right after Start must take it too. */
-async function checkInput(definition: Internals, given: unknown, maxValue: number): Promise<unknown> {
-  const input = await checked(definition.input, given, 'the input')
-  if ('problem' in input)
-    throw new TuttiError('INVALID_INPUT', input.problem, { hint: `look at the input schema of '${definition.shape.name}'` })
-  const size = toJson(input.value)
-  if ('size' in size && size.size > maxValue)
-    throw new TuttiError('VALUE_TOO_LARGE', `the input has about ${size.size} bytes; the store takes ${maxValue}`, {
-      hint: 'keep it elsewhere and pass a reference',
-    })
-  if (definition.kind === 'graph') return input.value
-  const firsts = definition.shape.edges.filter(({ from }) => from === 'Start')
-  let value = input.value
-  for (const { to } of firsts) {
-    const taken = await checked(definition.agents[to]?.input, input.value, `the input, for ${to},`)
+function checkInput(definition: Internals, given: unknown, maxValue: number): Maybe<unknown> {
+  return andThen(checked(definition.input, given, 'the input'), (input) => {
+    if ('problem' in input)
+      throw new TuttiError('INVALID_INPUT', input.problem, { hint: `look at the input schema of '${definition.shape.name}'` })
+    const size = jsonSize(input.value)
+    if (size > maxValue)
+      throw new TuttiError('VALUE_TOO_LARGE', `the input has about ${size} bytes; the store takes ${maxValue}`, {
+        hint: 'keep it elsewhere and pass a reference',
+      })
+    if (definition.kind === 'graph') return input.value
+    const firsts = definition.shape.edges.flatMap(({ from, to }) => (from === 'Start' ? [to] : []))
+    return firsts.some((to) => definition.agents[to]?.input !== undefined) ? takenBy(definition, firsts, input.value) : input.value
+  })
+}
+
+/** What the only agent after Start makes of an input; several must each take it as it is. */
+async function takenBy({ agents }: TopologyInternals, firsts: readonly string[], input: unknown): Promise<unknown> {
+  let value = input
+  for (const to of firsts) {
+    const taken = await checkedJson(agents[to]?.input, input, `the input, for ${to},`)
     if ('problem' in taken) throw new TuttiError('INVALID_INPUT', taken.problem, { hint: `look at the input schema of the agent ${to}` })
     if (firsts.length === 1) value = taken.value
   }
