@@ -25,6 +25,11 @@ export function isTop({ id }: { readonly id: string }): boolean {
   return !id.includes(':')
 }
 
+/** The id of the run that was started by somebody: its own, or that of the run whose step it is. */
+export function topOf({ id }: { readonly id: string }): string {
+  return id.replace(/:.*/s, '')
+}
+
 async function lastRun(store: Store): Promise<RunRow> {
   let before: number | undefined
   for (;;) {

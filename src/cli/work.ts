@@ -5,7 +5,7 @@ import type { Run } from '../engine/tutti.js'
 import { type Cassette, withCassette } from './cassette.js'
 import { CliError, notFound } from './cli-error.js'
 import { exitCode } from './exit-code.js'
-import { findRun } from './find-run.js'
+import { findRun, isTop, topOf } from './find-run.js'
 import { isStranded } from './is-stranded.js'
 import { type Loaded, loadFile } from './load-file.js'
 import { originOf, tagsOf } from './origin.js'
@@ -63,11 +63,19 @@ async function wentOn(terminal: Terminal, work: Exclude<Work, { type: 'run' }>):
   return orClosed(session, async () => {
     const run = await session.tutti.run(row.id)
     if (loaded !== null) await checkVersion(run, row, loaded)
-    const following = await session.follow(row.id)
+    const top = await session.tutti.run(await whoGoesOn(store, row, loaded))
+    const following = await session.follow(top.id)
     if (work.type === 'answer') await run.answer(work.ask, work.value, { by: 'tutti answer' })
     else if (row.status === 'paused') await run.resume({ by: 'tutti resume' })
-    return { session, run, following, executes: loaded !== null }
+    return { session, run: top, following, executes: loaded !== null }
   })
+}
+
+/** What is answered or resumed for a child run is awaited by the run that was started, which has nobody else to go on with it. */
+async function whoGoesOn(store: Store, row: RunRow, loaded: Loaded | null): Promise<string> {
+  if (isTop(row) || loaded === null) return row.id
+  const top = await findRun(store, topOf(row))
+  return takes(loaded.definition, top) ? top.id : row.id
 }
 
 async function orClosed(session: Session, work: () => Promise<Begun>): Promise<Begun> {

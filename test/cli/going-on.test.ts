@@ -202,3 +202,45 @@ test('a run that needs an agent who is paused stops with 4, and goes on once the
   expect((await place.tutti('agents', 'resume', 'AgentB')).out).toMatch(/AgentB +running +running/)
   expect(await place.tutti('resume', '@last')).toMatchObject({ code: 4, err: expect.stringContaining('Orchestrator asks') })
 })
+
+describe('a question of a child run', () => {
+  const files = {
+    asking: `import { graph, topology } from 'tutti'
+export const clerk = topology({
+  name: 'clerk',
+  flows: ['Start -> Clerk -> End', 'Clerk -> User'],
+  agents: { Clerk: { act: { request: (turn) => turn.ask(turn.request), answer: (turn, value) => turn.finish(value) } } },
+})
+export default graph('desk')
+  .step('each', { each: () => ['north', 'south'], run: clerk, input: ({ item }) => item })
+  .step('sum', { after: ['each'], run: ({ steps }) => steps.each.join(' ') })
+  .output(({ steps }) => steps.sum)
+`,
+    clerk: `export { clerk as default } from './asking.mjs'\n`,
+  }
+
+  test('is answered with the command that was proposed, and the run that waits for it goes on to its next stop', async () => {
+    using place = new Place()
+    place.write('asking.mjs', files.asking)
+    const first = await place.tutti('run', 'asking.mjs', '--id', 'd')
+    expect(first).toMatchObject({ code: 4, out: '' })
+    expect(first.err).toMatch(/tutti answer d:each:0 r~1 '<json>'\n.*\n.*tutti answer d:each:1 r~1 '<json>'\n$/)
+    const second = await place.tutti('answer', 'd:each:0', 'r~1', '"n"', '--json')
+    expect(second.code).toBe(4)
+    expect(JSON.parse(second.out)).toMatchObject({ id: 'd', status: 'running', waitsFor: ['person'], asks: [{ runId: 'd:each:1' }] })
+    expect(await place.tutti('answer', 'd:each:1', 'r~1', '"s"')).toMatchObject({ code: 0, out: 'n s\n' })
+    expect(await place.json('ls')).toMatchObject([{ id: 'd', status: 'succeeded' }])
+  })
+
+  test('goes on with the child run alone where the file that is named has only that', async () => {
+    using place = new Place()
+    place.write('asking.mjs', files.asking)
+    place.write('clerk.mjs', files.clerk)
+    expect(await place.tutti('run', 'asking.mjs', '--id', 'd')).toMatchObject({ code: 4 })
+    expect(await place.tutti('answer', 'd:each:0', 'r~1', '"n"', '--file', 'clerk.mjs')).toMatchObject({ code: 0, out: 'n\n' })
+    expect(await place.tutti('pause', 'd:each:1')).toMatchObject({ code: 0 })
+    expect(await place.tutti('resume', 'd:each:1')).toMatchObject({ code: 4, err: expect.stringMatching(/answer d:each:1 r~1/) })
+    expect(await place.tutti('answer', 'd:each:1', 'r~1', '"s"', '--detach')).toMatchObject({ code: 0, out: 'd\n' })
+    expect(await place.tutti('tail', 'd')).toMatchObject({ code: 0 })
+  })
+})
