@@ -1,4 +1,5 @@
 import { pathToFileURL } from 'node:url'
+import type { Definition } from '../define/definition.js'
 import { simModel } from '../models/sim.js'
 import { explore, type ExploreOptions } from '../testing/explore/explore.js'
 import type { Exploration } from '../testing/explore/exploration.js'
@@ -7,6 +8,7 @@ import { freshModule } from '../testing/explore/fresh-module.js'
 import type { CliCommand } from './cli-command.js'
 import { jsonOption, storeOption } from './cli-command.js'
 import { wrongUse } from './cli-error.js'
+import { definitionOf } from './definition-of.js'
 import { exitCode } from './exit-code.js'
 import { findRun } from './find-run.js'
 import { jsonArgument } from './json-argument.js'
@@ -100,10 +102,11 @@ async function ofRun(
   if (loaded === null) throw wrongUse(`check: no file is recorded for ${row.id}`, 'name the file that has its definition')
   await using session = await Session.open(terminal, store, null)
   const { resources } = loaded.given
+  const fresh = freshOf(loaded)
   return await exploreRun(session.tutti, row.id, {
     ...(resources !== undefined && { resources }),
     ...besides(loaded.check),
-    definition: freshOf(loaded) as never,
+    definition: async () => definitionOf(await fresh(), row) as Definition<any>,
     ...said,
   })
 }

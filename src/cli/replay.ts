@@ -6,6 +6,7 @@ import { isOver, newState } from '../kernel/state.js'
 import type { CliCommand } from './cli-command.js'
 import { fileOption, jsonOption, storeOption } from './cli-command.js'
 import { CliError, notFound } from './cli-error.js'
+import { definitionOf } from './definition-of.js'
 import { exitCode } from './exit-code.js'
 import { findRun } from './find-run.js'
 import { journalOf } from './journal.js'
@@ -46,8 +47,8 @@ export const command: CliCommand = {
   },
 }
 
-/** Child runs have definitions of their own: they are looked up among those that the loaded one runs. */
-async function replayed(store: Store, row: RunRow, { definition, given }: Loaded): Promise<Replay> {
+async function replayed(store: Store, row: RunRow, { definition: loaded, given }: Loaded): Promise<Replay> {
+  const definition = definitionOf(loaded, row)
   const internals = internalsOf(definition)
   if (internals.shape.name !== row.definition || ![internals.shape.version, ...internals.continues].includes(row.version))
     throw new CliError(

@@ -76,6 +76,23 @@ export default graph('effects').step('a', { run: write('a') }).step('b', { run: 
   expect(place.read('effects.log')).toBe(effects)
 })
 
+test('a recorded run is played with what it is a run of, also if that is a step of the file; with anything else it is refused', async () => {
+  using place = new Place()
+  place.write(
+    'desk.mjs',
+    `import { graph } from 'tutti'
+const doubled = graph('doubled').step('twice', { run: ({ input }) => input * 2 }).output(({ steps }) => steps.twice)
+export default graph('desk').step('each', { each: () => [1, 2], run: doubled, input: ({ item }) => item }).output()`,
+  )
+  place.write('other.mjs', files.asking)
+  expect((await place.tutti('run', 'desk.mjs', '--id', 'd')).code).toBe(0)
+  expect(await place.json('check', '--from-run', 'd:each:1')).toMatchObject({ definition: 'doubled', independent: true })
+  expect(await place.json('replay', 'd:each:1')).toMatchObject({ id: 'd:each:1', same: true, attempts: 1 })
+  const other = await place.tutti('check', 'other.mjs', '--from-run', 'd')
+  expect(other).toMatchObject({ code: 1, out: '' })
+  expect(other.err).toMatch(/RUN_OF_OTHER_DEFINITION: the run d is of 'desk', not of 'asking'/)
+})
+
 interface Outcomes {
   readonly outcomes: readonly { readonly digest: string }[]
 }

@@ -64,6 +64,19 @@ test('a run that is not there, or whose code is not, is refused', async () => {
   await expect(exploreRun(tutti, 'nobody')).rejects.toMatchObject({ code: 'RUN_NOT_FOUND' })
 })
 
+test('another definition than that of the run is refused, instead of being found to differ from it', async () => {
+  const one = graph('one')
+    .step('a', { run: () => 1 })
+    .output()
+  const other = graph('other')
+    .step('b', { run: () => 2 })
+    .output()
+  await using tutti = await open({ store: 'memory:' })
+  await (await tutti.start(one, { id: 'first' })).result()
+  for (const definition of [other, () => other, async () => other])
+    await expect(exploreRun(tutti, 'first', { definition })).rejects.toMatchObject({ code: 'RUN_OF_OTHER_DEFINITION' })
+})
+
 test('what was recorded in child runs is given back too, so that a race among them is found', async () => {
   let looked = 0
   const made = () => {

@@ -20,6 +20,7 @@ import { isProvided, type Provided } from '../../define/resource.js'
 import { TuttiError } from '../../define/tutti-error.js'
 import { likely } from '../../kernel/validate.js'
 import type { ExploreOptions } from './explore.js'
+import type { Recorded } from './recorded.js'
 import type { Fault, Steering } from './setting.js'
 import type { Strategy } from './strategy.js'
 
@@ -96,6 +97,14 @@ export function checkAgents(definition: Definition, options: Pick<ExploreOptions
   if (problems.length === 0) return
   const lines = problems.map(({ where, message }) => `${where}: ${message}`)
   throw new TuttiError('INVALID_INPUT', `explore(): ${lines.join('\n')}`, { problems })
+}
+
+/** Refuses another definition than the one that was recorded: of what it does instead, nothing could be said. */
+export function checkRecorded({ name }: Definition, { id, definition }: Recorded['of']): void {
+  if (name === definition) return
+  throw new TuttiError('RUN_OF_OTHER_DEFINITION', `the run ${id} is of '${definition}', not of '${name}'`, {
+    hint: `play it with a definition that has the name '${definition}'`,
+  })
 }
 
 /** Its agents; the steps of a graph, and what the definitions that are its steps have. */

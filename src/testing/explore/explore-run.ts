@@ -1,5 +1,6 @@
 import type { Definition } from '../../define/definition.js'
 import { withInternals } from '../../define/definition.js'
+import type { Maybe } from '../../define/maybe.js'
 import { TuttiError } from '../../define/tutti-error.js'
 import type { Engine } from '../../engine/engine.js'
 import { engineOf } from '../../engine/engine-of.js'
@@ -16,7 +17,7 @@ import { recordedIn } from './recorded.js'
 /** How a run that was recorded is checked. */
 export interface ExploreRunOptions extends Omit<ExploreOptions<unknown, unknown>, 'input' | 'models' | 'answers'> {
   /** Whose code is played; by default what the engine has under the name that the run has. A function makes one for each schedule. */
-  definition?: Definition<any> | (() => Definition<any>)
+  definition?: Definition<any> | (() => Maybe<Definition<any>>)
   /** What happens where an order leaves the record: the path stops there, or it goes on, performs what it needs and calls simulated models. */
   beyond?: 'stop' | 'perform'
 }
@@ -33,7 +34,7 @@ export async function exploreRun(tutti: Tutti, id: string, options: ExploreRunOp
   const [started] = journal
   if (started?.type !== 'run.started') throw runNotFound(id)
   const { definition = definitionOf(engine, started.definition), beyond = 'stop', ...rest } = options
-  const recorded = recordedIn(await journalsOf(engine, id, journal), beyond)
+  const recorded = recordedIn({ id, definition: started.definition }, await journalsOf(engine, id, journal), beyond)
   return exploreWith(definition as Definition<unknown>, { ...rest, input: started.input }, recorded)
 }
 

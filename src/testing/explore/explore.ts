@@ -6,7 +6,7 @@ import type { RunResult } from '../../engine/tutti.js'
 import type { Ask } from '../../inspect/ask.js'
 import type { ModelFactory } from '../../models/model-factory.js'
 import type { Allowance, Exploration } from './exploration.js'
-import { checkAgents, checkExplore, checkResources } from './explore-check.js'
+import { checkAgents, checkExplore, checkRecorded, checkResources } from './explore-check.js'
 import { following } from './following.js'
 import type { Recorded } from './recorded.js'
 import { runResult } from './run-result.js'
@@ -77,6 +77,7 @@ export async function exploreWith<I, O>(
   }
   const search = new Search(setting, Math.min(budget, schedulesMax), observing)
   const made = await setting.definition()
+  if (recorded !== null) checkRecorded(made, recorded.of)
   checkAgents(made, options)
   const { name } = made
   if (options.replay !== undefined) {

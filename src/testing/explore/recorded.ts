@@ -5,8 +5,15 @@ import type { Event } from '../../kernel/event.js'
 /** The journals of a run and its child runs, each by what its id adds to that of the run: nothing for the run itself. */
 export type Journals = ReadonlyMap<string, readonly Event[]>
 
+/** Which run was recorded, and of which definition. */
+interface RecordedRun {
+  readonly id: string
+  readonly definition: string
+}
+
 /** What the journals of a run have to give back when it is played in other orders. `run`: which of them, by what its id adds. */
 export interface Recorded {
+  readonly of: RecordedRun
   /** What happens where an order leaves the record: the path stops there, or goes on and performs what it needs. */
   readonly beyond: 'stop' | 'perform'
   activity(run: string, of: ActivitySpeaker): ActivityOutcome | null
@@ -18,7 +25,7 @@ export interface Recorded {
 }
 
 /** Reads journals. */
-export function recordedIn(journals: Journals, beyond: 'stop' | 'perform'): Recorded {
+export function recordedIn(of: RecordedRun, journals: Journals, beyond: 'stop' | 'perform'): Recorded {
   const activities = new Map<string, ActivityOutcome>()
   const answers = new Map<string, unknown>()
   const messages = new Map<string, string>()
@@ -34,8 +41,9 @@ export function recordedIn(journals: Journals, beyond: 'stop' | 'perform'): Reco
       if (choice !== null) choices.set(`${run} ${choice.at}`, choice.how)
     }
   return {
+    of,
     beyond,
-    activity: (run, of) => keysOf(run, of).flatMap((key) => activities.get(key) ?? [])[0] ?? null,
+    activity: (run, speaker) => keysOf(run, speaker).flatMap((key) => activities.get(key) ?? [])[0] ?? null,
     answer: (run, askId) => answers.get(`${run} ${askId}`),
     differs: (run, event) => {
       if (event.type !== 'turn.started') return false
