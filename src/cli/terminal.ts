@@ -35,7 +35,8 @@ export class Terminal {
 
   /** Replaces what the last call has drawn; nothing is left of it when there are no lines. Only where `isLive`. */
   redraw(lines: readonly Shown[], before: number): void {
-    const up = before === 0 ? '' : `\u001b[${before}A\u001b[0J`
+    // What was typed meanwhile, a Ctrl-C for example, has moved the cursor.
+    const up = before === 0 ? '' : `\r\u001b[${before}A\u001b[0J`
     this.#err.write(up + lines.map((line) => `${this.#painted(line, this.#err)}\n`).join(''))
   }
 
