@@ -10,9 +10,9 @@ export async function findRun(store: Store, given: string): Promise<RunRow> {
   if (given === '') throw wrongUse('an id may not be empty')
   const exact = await store.load(given, { after: Number.MAX_SAFE_INTEGER })
   if (exact !== null) return exact.row
-  // A child run is named in full: its id begins with that of its run.
+  // A child run is named in full: its id begins with that of its run. All are listed, because any number of them may be newer than that.
   const fits = given.includes(':') ? () => true : isTop
-  const found = (await store.list({ prefix: given, limit: 1_000 })).filter(fits)
+  const found = (await store.list({ prefix: given, limit: Number.POSITIVE_INFINITY })).filter(fits)
   const [only, ...others] = found
   if (only === undefined) throw notFound(`there is no run ${given}`, 'tutti ls lists them')
   if (others.length === 0) return only

@@ -190,6 +190,18 @@ describe('looking', () => {
     expect(none).toMatchObject({ code: 3, err: expect.stringContaining('there is no run zz') })
   })
 
+  test('finds a run by the beginning of its id however many child runs it has', async () => {
+    using place = new Place()
+    place.write(
+      'many.mjs',
+      `import { graph } from 'tutti'
+const one = graph('one').step('a', { run: () => 1 }).output()
+export default graph('many').step('each', { each: () => Array(1_001).fill(0), run: one, input: () => 0 }).output(() => 'done')`,
+    )
+    expect(await place.tutti('run', 'many.mjs', '--id', 'many')).toMatchObject({ code: 0, out: 'done\n' })
+    expect(await place.json('show', 'ma')).toMatchObject({ id: 'many', status: 'succeeded' })
+  })
+
   test('makes no store where there is none', async () => {
     using place = new Place()
     const [ls, asks, show, other] = await Promise.all([
