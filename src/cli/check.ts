@@ -1,4 +1,5 @@
 import { pathToFileURL } from 'node:url'
+import { Option } from 'commander'
 import type { Definition } from '../define/definition.js'
 import { simModel } from '../models/sim.js'
 import { explore, type ExploreOptions } from '../testing/explore/explore.js'
@@ -39,7 +40,7 @@ export const command: CliCommand = {
         '[file]',
         'a file that exports a topology or a graph; with --from-run, the one that the run was started from if none is named',
       )
-      .option('-i, --input <json>', 'the input: JSON, @file, or - for standard input')
+      .addOption(new Option('-i, --input <json>', 'the input: JSON, @file, or - for standard input').conflicts('fromRun'))
       .option('--schedules <n>', "how many orders are played at most, or 'all'")
       .option('--seed <seed>', 'what the orders are drawn from')
       .option('--replay <token>', 'play one order alone, as a check has named it')
@@ -63,10 +64,11 @@ export const command: CliCommand = {
       options.fromRun === undefined
         ? await ofFile(file as string | undefined, options, said)
         : await ofRun(terminal, options.fromRun, file as string | undefined, options.store, said)
-    if (options.html !== undefined) written(terminal, found.html(), options.html)
-    if (options.junit !== undefined) written(terminal, found.junit(), options.junit)
+    // First what needs no file: what took long to find is not lost to a folder that is not there.
     if (options.json === true) terminal.json(found.data())
     else terminal.data(drawn(found.text({ color: terminal.isColoured })))
+    if (options.html !== undefined) written(terminal, found.html(), options.html)
+    if (options.junit !== undefined) written(terminal, found.junit(), options.junit)
     return found.independent ? exitCode.done : exitCode.race
   },
 }

@@ -1,4 +1,5 @@
 import { Option } from 'commander'
+import type { Definition } from '../define/definition.js'
 import { diagramOf } from '../inspect/diagram.js'
 import { diagramMermaid } from '../inspect/diagram-mermaid.js'
 import { diagramSvg } from '../inspect/diagram-svg.js'
@@ -7,7 +8,7 @@ import type { CliCommand } from './cli-command.js'
 import { jsonOption, outputOption } from './cli-command.js'
 import { exitCode } from './exit-code.js'
 import { loadFile } from './load-file.js'
-import { drawn } from './shown.js'
+import { jsonText, type Terminal } from './terminal.js'
 import { written } from './written.js'
 
 interface Options {
@@ -27,10 +28,14 @@ export const command: CliCommand = {
       .option(...jsonOption),
   run: async (terminal, [file], options: Options) => {
     const { definition } = await loadFile({ file: file as string, export: 'default' })
-    if (options.json === true) terminal.json(diagramOf(definition))
-    else if (options.svg === true) written(terminal, diagramSvg(definition), options.output)
-    else if (options.mermaid === true) written(terminal, diagramMermaid(definition), options.output)
-    else terminal.data(drawn(diagramText(definition, { width: terminal.width, colour: terminal.isColoured })))
+    written(terminal, textOf(terminal, definition, options), options.output)
     return exitCode.done
   },
+}
+
+function textOf(terminal: Terminal, definition: Definition, { svg, mermaid, json, output }: Options): string {
+  if (json === true) return `${jsonText(diagramOf(definition), 2)}\n`
+  if (svg === true) return diagramSvg(definition)
+  if (mermaid === true) return diagramMermaid(definition)
+  return diagramText(definition, { width: terminal.width, colour: output === undefined && terminal.isColoured })
 }

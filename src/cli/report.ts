@@ -1,3 +1,4 @@
+import { Option } from 'commander'
 import { reportOf } from '../inspect/report.js'
 import { reportMarkdown, reportText } from '../inspect/report-text.js'
 import type { CliCommand } from './cli-command.js'
@@ -18,7 +19,7 @@ export const command: CliCommand = {
   spec: (command) =>
     command
       .argument('<id>', 'the run')
-      .option('--markdown', 'print Markdown')
+      .addOption(new Option('--markdown', 'print Markdown').conflicts('json'))
       .option(...storeOption)
       .option(...jsonOption),
   run: async (terminal, [given], { store: where, markdown, json }: Options) => {

@@ -38,6 +38,17 @@ describe('check', () => {
     expect(new Set(again.map(({ outcomes }) => outcomes[0]?.digest)).size).toBe(2)
   })
 
+  test('says what was found also if it can not be written where it is to be', async () => {
+    using place = new Place()
+    place.write('racy.mjs', racy)
+    const { code, out, err } = await place.tutti('check', 'racy.mjs', '--html', 'nowhere/found.html')
+    expect({ code, out, err }).toEqual({
+      code: 1,
+      out: expect.stringContaining('The output depends on the order'),
+      err: expect.stringMatching(/^tutti: nowhere\/found\.html could not be written: /),
+    })
+  })
+
   test('has nothing against what depends on no order, with the input and the answers of a recorded run', async () => {
     using place = new Place()
     place.write('asking.mjs', files.asking)

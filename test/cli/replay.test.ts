@@ -45,17 +45,23 @@ test('the demo, with its fork, its question and its answer, does the same again;
 test('graph draws a definition as text, as Mermaid, as a picture and as data', async () => {
   using place = new Place()
   place.write('asking.mjs', files.asking)
-  const [text, mermaid, svg, json] = await Promise.all([
+  const [text, mermaid, svg, json, ...toFiles] = await Promise.all([
     place.tutti('graph', 'asking.mjs'),
     place.tutti('graph', 'asking.mjs', '--mermaid'),
     place.tutti('graph', 'asking.mjs', '--svg', '-o', 'asking.svg'),
     place.json('graph', 'asking.mjs'),
+    place.tutti('graph', 'asking.mjs', '-o', 'asking.txt'),
+    place.tutti('graph', 'asking.mjs', '--mermaid', '-o', 'asking.mmd'),
+    place.tutti('graph', 'asking.mjs', '--json', '-o', 'asking.json'),
   ])
   expect(text.out).toMatch(/Clerk +→ End, User/)
   expect(mermaid.out).toMatch(/^flowchart/)
   expect(svg).toMatchObject({ code: 0, out: '' })
   expect(place.read('asking.svg')).toMatch(/^<svg .*Clerk/s)
   expect(json).toMatchObject({ kind: 'topology', name: 'asking' })
+  for (const said of toFiles) expect(said).toMatchObject({ code: 0, out: '' })
+  expect(['asking.txt', 'asking.mmd'].map((file) => place.read(file))).toEqual([text.out, mermaid.out])
+  expect(JSON.parse(place.read('asking.json'))).toEqual(json)
 })
 
 test('what models say is recorded with --record and played with --replay; a call that is not there says where it differs', async () => {
