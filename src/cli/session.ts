@@ -5,6 +5,7 @@ import type { Ask } from '../inspect/ask.js'
 import { isOver } from '../kernel/state.js'
 import { open } from '../open.js'
 import { exitCode, type ExitCode } from './exit-code.js'
+import { leave } from './leaving.js'
 import type { Loaded } from './load-file.js'
 import { type Progress, progressOn } from './progress.js'
 import { RunTree, type Stop } from './run-tree.js'
@@ -167,7 +168,7 @@ class Interrupt {
 
   constructor(tell: () => void) {
     process.on('SIGINT', () => {
-      if (this.came) process.exit(exitCode.interrupted)
+      if (this.came) leave(exitCode.interrupted)
       this.came = true
       tell()
     })

@@ -3,6 +3,7 @@ import { CliError, wrongUse } from './cli-error.js'
 import { commands, type Listed } from './commands.js'
 import { errorLines } from './error-lines.js'
 import { exitCode, type ExitCode } from './exit-code.js'
+import { leave, tellWhoLeaves } from './leaving.js'
 import { specOf } from './spec-of.js'
 import { Terminal } from './terminal.js'
 
@@ -11,15 +12,16 @@ export async function start(args: readonly string[], version: () => string): Pro
   // Kept, because what is loaded later finds another standard output.
   const { stdout, stderr } = process
   const terminal = new Terminal(stdout, stderr, process.env)
-  const end = (code: ExitCode): void => void stderr.write('', () => process.exit(code))
+  const end = (code: ExitCode): void => void stderr.write('', () => leave(code))
   stdout.on('error', (error: NodeJS.ErrnoException) => {
     // Whoever reads may go before all is said: that is no failure of ours, and nobody wants the rest.
-    if (error.code === 'EPIPE') process.exit(exitCode.done)
+    if (error.code === 'EPIPE') leave(exitCode.done)
     terminal.note(errorLines(new CliError(exitCode.failed, `standard output could not be written: ${error.message}`)).lines[0])
     end(exitCode.failed)
   })
   // A run goes on to its end, whether somebody looks on or not.
   stderr.on('error', () => {})
+  tellWhoLeaves(terminal)
   const code = await perform(terminal, args, version)
   // A file that was loaded may have left something open: what was written is flushed, and that is all. What could not be is told above.
   stdout.write('', (error) => {

@@ -136,6 +136,33 @@ export default topology({ name: 'failing', flows: ['Start -> A -> B -> End'], ag
   })
 })
 
+test('code that ends the process, or waits for what never comes, does not let a command look as if it were done', async () => {
+  using place = new Place()
+  place.write('leaving.mjs', 'process.exit(0)')
+  place.write('forever.ts', 'await new Promise(() => {})\nexport default 1')
+  place.write(
+    'amid.mjs',
+    `import { graph } from 'tutti'
+export default graph('amid').step('a', { run: () => process.exit(3) }).output()`,
+  )
+  place.write(
+    'thrown.mjs',
+    `setTimeout(() => { throw new Error('later') }, 1)\nawait new Promise((r) => setTimeout(r, 1_000))\nexport default 1`,
+  )
+  const ends = await Promise.all([
+    place.tutti('run', 'leaving.mjs', '--json'),
+    place.tutti('check', 'forever.ts'),
+    place.tutti('run', 'amid.mjs', '--id', 'a'),
+    place.tutti('graph', 'thrown.mjs'),
+    place.tutti('run', 'leaving.mjs', '--detach'),
+  ])
+  for (const { code, out } of ends) expect({ code, out }).toEqual({ code: 1, out: '' })
+  expect(ends[0]?.err).toMatch(/^tutti: code that was loaded has ended the process, with 0: the command is not done.*\n$/)
+  expect(ends[1]?.err).toMatch(/tutti: what was loaded waits for something that never comes: the command is not done.*\n$/)
+  expect(ends[2]?.err).toMatch(/turn\.started r a.*\ntutti: code that was loaded has ended the process, with 3: .*resumed\n$/)
+  expect(ends[3]?.err).toMatch(/tutti: code that was loaded has ended the process, with 1: [^]*Error: later/)
+})
+
 test('what is wrong with options is not said of the definition, and a run that was cancelled was cancelled', async () => {
   using place = new Place()
   place.write('asking.mjs', files.asking)
