@@ -80,8 +80,11 @@ function asked(ask: Ask): Shown {
 
 /** A command that a person can type. */
 export function commandOf(command: string, { id, store }: Named, ...args: readonly string[]): Shown {
-  const parts = [program(), command, quoted(id), ...args, ...(store === undefined ? [] : ['--store', quoted(store)])]
-  return escaped(parts.join(' '), 'path')
+  const options = store === undefined ? [] : ['--store', quoted(store)]
+  const named = [quoted(id), ...args]
+  // What begins as an option does is taken for one, unless it is said where these end.
+  const rest = id.startsWith('-') ? [...options, '--', ...named] : [...named, ...options]
+  return escaped([program(), command, ...rest].join(' '), 'path')
 }
 
 /** What a person types to call this: through npm if that is how it was called, because it may not be found otherwise. */
