@@ -20,6 +20,8 @@ export async function goOn(terminal: Terminal, work: Work, options: GoOnOptions)
   if (options.detach === true) return detached(terminal, work, options)
   const { session, run, following, executes } = await begin(terminal, work)
   if (!executes) {
+    const { status, waitsFor } = await run.summary()
+    if (options.json === true) terminal.json({ id: run.id, status, waitsFor })
     terminal.note(shown`done; whoever has the definition of ${run.id} goes on with it (no file is recorded for it: --file names one)`)
     await session[Symbol.asyncDispose]()
     return exitCode.done

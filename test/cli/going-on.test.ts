@@ -1,4 +1,6 @@
 import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { open, topology } from 'tutti'
 import { describe, expect, test, vi } from 'vitest'
 import { until } from '../durable/processes.js'
 import { files, Place, patience } from './place.js'
@@ -201,6 +203,22 @@ test('a run that needs an agent who is paused stops with 4, and goes on once the
   expect(await place.tutti('resume', '@last')).toMatchObject({ code: 1, err: expect.stringContaining('see tutti agents') })
   expect((await place.tutti('agents', 'resume', 'AgentB')).out).toMatch(/AgentB +running +running/)
   expect(await place.tutti('resume', '@last')).toMatchObject({ code: 4, err: expect.stringContaining('Orchestrator asks') })
+})
+
+test('a run whose code nobody has named is resumed and answered, and what is left to do is said as JSON too', async () => {
+  using place = new Place()
+  await using tutti = await open({ store: join(place.folder, '.tutti', 'tutti.db') })
+  const clerk = topology({
+    name: 'clerk',
+    flows: ['Start -> Clerk -> End', 'Clerk -> User'],
+    agents: { Clerk: { act: { request: (turn) => turn.ask('tea?'), answer: (turn) => turn.finish(1) } } },
+  })
+  const run = await tutti.start(clerk, { id: 'c' })
+  await run.asks()
+  await run.pause()
+  await tutti.close()
+  expect(await place.json('resume', 'c')).toEqual({ id: 'c', status: 'running', waitsFor: ['person', 'definition'] })
+  expect(await place.json('answer', 'c', 'r~1', 'true')).toEqual({ id: 'c', status: 'running', waitsFor: ['definition'] })
 })
 
 describe('a question of a child run', () => {
