@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -30,18 +30,23 @@ export async function loadFile(origin: Origin): Promise<Loaded> {
   const ending = extname(file)
   if (!compiled.includes(ending) && !plain.includes(ending))
     throw wrongUse(`${origin.file} is no TypeScript or JavaScript file`, `name one that ends in ${[...compiled, ...plain].join(', ')}`)
-  if (!existsSync(file)) throw notFound(`there is no file ${origin.file}`)
+  if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) throw notFound(`there is no file ${origin.file}`)
   const exports = await exportsOf(file, compiled.includes(ending))
   const definition = exports[origin.export]
-  if (!isDefinition(definition))
-    throw wrongUse(
-      `the ${origin.export} export of ${origin.file} is no definition`,
-      'export default topology({ … }) or graph(…).step(…).output()',
-    )
+  if (!isDefinition(definition)) throw noDefinition(origin, exports)
   const given: Record<string, unknown> = {}
   for (const name of ['resources', 'models']) if (exports[name] !== undefined) given[name] = exports[name]
   const check = typeof exports['check'] === 'object' && exports['check'] !== null ? exports['check'] : {}
   return { definition, origin: { file, export: origin.export }, given, check }
+}
+
+function noDefinition({ file, export: name }: Origin, exports: Readonly<Record<string, unknown>>): CliError {
+  const others = Object.keys(exports).filter((other) => isDefinition(exports[other]))
+  const hint =
+    others.length === 0
+      ? 'export default topology({ … }) or graph(…).step(…).output()'
+      : `it exports ${others.join(', ')}: export ${others.length === 1 ? 'that' : 'one of them'} as the default`
+  return wrongUse(`the ${name} export of ${file} is no definition`, hint)
 }
 
 async function exportsOf(file: string, isCompiled: boolean): Promise<Readonly<Record<string, unknown>>> {
@@ -58,7 +63,8 @@ async function exportsOf(file: string, isCompiled: boolean): Promise<Readonly<Re
   } catch (error) {
     // It says what is wrong with its definition better than we could.
     if (TuttiError.is(error)) throw error
-    throw new CliError(exitCode.failed, `${file} could not be loaded: ${error instanceof Error ? error.message : String(error)}`)
+    const [first, ...more] = (error instanceof Error ? error.message : String(error)).split('\n')
+    throw new CliError(exitCode.failed, `${file} could not be loaded: ${first}`, undefined, more)
   }
   // What CommonJS exports stands inside its default.
   const inner = module['default']

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { commands } from '../../src/cli/commands.js'
@@ -105,6 +105,26 @@ import { first } from './letters.js'
 export default graph('several').step('only', { run: async () => { await using none = { [Symbol.asyncDispose]: async () => {} }; return first } }).output()`,
     )
     expect(await place.tutti('run', 'several.ts')).toMatchObject({ code: 0, out: '{"only":"a"}\n' })
+  })
+
+  test('that can not be loaded says why, line by line; one with no default says what it has instead', async () => {
+    using place = new Place()
+    const one = (name: string): string => `graph('${name}').step('a', { run: () => 1 }).output()`
+    place.write('odd.ts', 'const a = 1\nconst a = 2\nexport default }\n')
+    place.write(
+      'several.mjs',
+      `import { graph } from 'tutti'\nexport const one = ${one('one')}\nexport const two = ${one('two')}\nexport default 5\n`,
+    )
+    place.write('single.mjs', `import { graph } from 'tutti'\nexport const one = ${one('one')}\n`)
+    mkdirSync(join(place.folder, 'folder.ts'))
+    const [odd, several, single, folder] = await Promise.all(
+      ['odd.ts', 'several.mjs', 'single.mjs', 'folder.ts'].map((file) => place.tutti('graph', file)),
+    )
+    expect(odd?.code).toBe(1)
+    expect(odd?.err).toMatch(/odd\.ts could not be loaded: Transform failed with \d errors?:\n.*odd\.ts:\d+:\d+: ERROR: .*\n/)
+    expect(several).toMatchObject({ code: 2, err: expect.stringMatching(/it exports one, two: export one of them as the default\n$/) })
+    expect(single).toMatchObject({ code: 2, err: expect.stringMatching(/it exports one: export that as the default\n$/) })
+    expect(folder).toMatchObject({ code: 3, err: 'tutti: there is no file folder.ts\n' })
   })
 
   test('that fails ends with 1 and says where it began; one that is refused says why', async () => {
