@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync } from 'node:fs'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, resolve } from 'node:path'
 import { TuttiError } from '../define/tutti-error.js'
@@ -69,7 +69,7 @@ async function storeThere(given: string | undefined): Promise<Finding> {
     const store = await openStore(place, 'process')
     const runs = await store.list({ limit: 1 })
     await store.close()
-    const { version, damage } = await lookInto(place.path)
+    const { version, damage } = await lookInto(resolve(place.path))
     if (damage !== null)
       return {
         name,
@@ -89,16 +89,19 @@ async function storeThere(given: string | undefined): Promise<Finding> {
 function noStore(path: string): Finding {
   let folder = dirname(resolve(path))
   while (!existsSync(folder)) folder = dirname(folder)
+  const why = whyNotIn(folder)
+  return why === null
+    ? { name: 'Store', ok: true, found: `none yet at ${path}; the first run makes it` }
+    : { name: 'Store', ok: false, found: `none at ${path}, and ${folder} ${why}`, fix: 'name another place with --store' }
+}
+
+function whyNotIn(folder: string): string | null {
+  if (!statSync(folder).isDirectory()) return 'is no folder'
   try {
     accessSync(folder, constants.W_OK)
-    return { name: 'Store', ok: true, found: `none yet at ${path}; the first run makes it` }
+    return null
   } catch {
-    return {
-      name: 'Store',
-      ok: false,
-      found: `none at ${path}, and ${folder} may not be written to`,
-      fix: 'name another place with --store',
-    }
+    return 'may not be written to'
   }
 }
 

@@ -447,6 +447,12 @@ test('doctor says what is there, names keys without showing them, and says how t
   const bad = await place.tutti('doctor', '--store', 'other.db')
   expect(bad.code).toBe(1)
   expect(bad.out).toMatch(/✗ Store: .*no store of tutti[^\n]*\n {2}fix: /)
+  // It has nothing against what a run takes, and something against what it does not.
+  expect(await place.tutti('demo', '--store', 'other.db/x.db')).toMatchObject({ code: 1 })
+  const inFile = await place.tutti('doctor', '--store', 'other.db/x.db')
+  expect(inFile).toMatchObject({ code: 1, out: expect.stringMatching(/✗ Store: none at .*other\.db is no folder\n {2}fix: /) })
+  expect(await place.tutti('demo', '--store', 'file:odd.db')).toMatchObject({ code: 0 })
+  expect(await place.tutti('doctor', '--store', 'file:odd.db')).toMatchObject({ code: 0 })
   expect(place.has('.tutti')).toBe(false)
 })
 
