@@ -26,7 +26,7 @@ export const command: CliCommand = {
         type: 'answer',
         run: id as string,
         ask: ask as string,
-        value: jsonArgument(json as string, 'the answer'),
+        value: await jsonArgument(json as string, 'the answer'),
         ...(options.file !== undefined && { file: options.file }),
         ...(options.store !== undefined && { store: options.store }),
         ...(options.replay !== undefined && { replay: options.replay }),

@@ -84,7 +84,7 @@ async function ofFile(file: string | undefined, { input }: Options, said: Said):
     models: ({ agent }: { readonly agent: string }) => simModel(agent),
     ...loaded.given,
     ...loaded.check,
-    ...(input !== undefined && { input: jsonArgument(input, 'the input') }),
+    ...(input !== undefined && { input: await jsonArgument(input, 'the input') }),
     ...said,
   }
   return explore(freshOf(loaded), given as ExploreOptions<any, unknown>)

@@ -28,7 +28,7 @@ export const command: CliCommand = {
       {
         type: 'run',
         file: file as string,
-        ...(options.input !== undefined && { input: jsonArgument(options.input, 'the input') }),
+        ...(options.input !== undefined && { input: await jsonArgument(options.input, 'the input') }),
         ...(options.id !== undefined && { id: options.id }),
         ...(options.store !== undefined && { store: options.store }),
         ...(options.record !== undefined && { record: options.record }),

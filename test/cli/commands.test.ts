@@ -1,6 +1,8 @@
-import { execFileSync, spawnSync } from 'node:child_process'
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { text as textFrom } from 'node:stream/consumers'
 import { describe, expect, test, vi } from 'vitest'
 import { commands } from '../../src/cli/commands.js'
 import { perform } from '../../src/cli/start.js'
@@ -62,6 +64,28 @@ export default topology({ name: 'echo', flows: ['Start -> A -> End'], agents: { 
     const { code, out, err } = await run.end
     expect({ code, out: JSON.parse(out) }).toEqual({ code: 0, out: { id: 'e1', status: 'succeeded', output: ['hello'] } })
     expect(err).toContain('noise')
+  })
+
+  test('takes its input from a file of any editor, and from a standard input that does not wait', async () => {
+    using place = new Place()
+    place.write('asking.mjs', files.asking)
+    place.write('marked.json', '\uFEFF{"a":1}')
+    const marked = await place.tutti('run', 'asking.mjs', '-i', '@marked.json')
+    expect(marked).toMatchObject({ code: 4, err: expect.stringContaining('asks {"about":{"a":1}}') })
+    // A pipe that has nothing yet says so, instead of letting its reader wait.
+    const pipe = join(place.folder, 'pipe')
+    execFileSync('mkfifo', [pipe])
+    const there = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK)
+    const here = openSync(pipe, 'w')
+    const late = spawn('sh', ['-c', '"$0" "$@" <&3', process.execPath, main, 'run', 'asking.mjs', '-i', '-'], {
+      cwd: place.folder,
+      stdio: ['ignore', 'ignore', 'pipe', there],
+    })
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    writeSync(here, '"late"')
+    closeSync(here)
+    closeSync(there)
+    expect(await textFrom(late.stderr as Readable)).toContain('asks {"about":"late"}')
   })
 
   test('may print as it likes, when it is loaded and when it runs: no command that loads it lets that into its data', async () => {
