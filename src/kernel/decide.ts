@@ -208,6 +208,7 @@ function claim(draft: Draft, { epoch, shape, waited }: Extract<Command, { type: 
     const message = `the process died ${crashes} times in turn ${branch.turn} of ${branch.agent} with nothing recorded in between`
     failAttempt(draft, branch, { error: { code: 'TURN_CRASHED', message, retryable: false, at: {} }, retryable: false })
   }
+  fenceAborted(draft)
   return null
 }
 

@@ -96,3 +96,20 @@ test('a step that waits for a run goes on waiting for its end after a cancel, wh
   expect(claimed.status).toBe('running')
   expect(outstanding(claimed)).toMatchObject([{ type: 'turn.abort', attempt: { agent: 'part' } }])
 })
+
+test('what a turn that was given up may have done is listed as not undone, whatever is done about its failure', () => {
+  const definition = (onError: 'fail' | 'skip' | 'pause') =>
+    graph('undone')
+      .step('a', { run: () => 1, compensate: () => {}, onError })
+      .output()
+  const given = (onError: 'fail' | 'skip' | 'pause') =>
+    [2, 3, 4, 5, 6].reduce((state, epoch) => decided(state, { type: 'run.claim', epoch }), started(definition(onError)))
+  expect(given('fail')).toMatchObject({ status: 'failed' })
+  expect([...given('fail').undo.left.keys()]).toEqual(['a'])
+  expect(given('skip')).toMatchObject({ status: 'succeeded' })
+  const paused = given('pause')
+  expect(paused.aborting.size).toBe(0)
+  const cancelled = decided(paused, { type: 'run.cancel' })
+  expect(cancelled.status).toBe('cancelled')
+  expect([...cancelled.undo.left.keys()]).toEqual(['a'])
+})
