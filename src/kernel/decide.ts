@@ -18,7 +18,7 @@ import { illegal, spelledOut } from './legal.js'
 import { backoffMs } from './retry.js'
 import type { AgentShape, Code, GraphShape } from './shape.js'
 import type { Branch, State } from './state.js'
-import { branchOf, clockAt, isOver, shapeOf } from './state.js'
+import { branchOf, clockAt, isInherited, isOver, shapeOf } from './state.js'
 import type { Reserve, Usage } from './usage.js'
 
 /** What a command comes to: events (none if it asks for what is so already) with the state they fold to, or a refusal. */
@@ -114,7 +114,9 @@ function carryOut(draft: Draft, command: Command): Refusal | null {
       const attempt = state.aborting.get(attemptId(command.branch, command.turn, command.attempt))
       if (attempt === undefined) return stale(command)
       const { branch, agent, turn } = attempt
-      const { how, done, notUndone, usage } = command
+      const { done, notUndone, usage } = command
+      // It did nothing here that counts, and may have done it before, under another worker: nobody knows.
+      const how = done === undefined && isInherited(state, attempt) ? 'fenced' : command.how
       emit(draft, {
         type: 'turn.aborted',
         branch,

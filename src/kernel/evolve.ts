@@ -210,12 +210,13 @@ function activityLate(state: Folding, event: Of<'activity.completed'>): void {
   if (attempt !== undefined) state.aborting = state.aborting.set(id, lateActivity(state, event, attempt), state.edit)
 }
 
-function runClaimed(state: Folding, { shape, waited = [] }: Of<'run.claimed'>): void {
+function runClaimed(state: Folding, { seq, shape, waited = [] }: Of<'run.claimed'>): void {
   if (state.held && !state.idle)
     for (const key of [...turnsAtWork(state, waited), ...undosAtWork(state)])
       state.crashes = state.crashes.set(key, (state.crashes.get(key) ?? 0) + 1, state.edit)
   state.held = true
   state.idle = state.pausedAt !== null
+  state.claimed = { seq, waited }
   if (shape !== undefined) Object.assign(state, continued(state, shape))
 }
 

@@ -42,6 +42,7 @@ export function editable(state: State): Folding {
     spent: state.spent,
     held: state.held,
     idle: state.idle,
+    claimed: state.claimed,
     crashes: state.crashes,
     gates: state.gates,
     closing: state.closing,

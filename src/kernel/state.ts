@@ -55,6 +55,8 @@ export interface State {
   readonly held: boolean
   /** Whether that worker was given it paused, and it still is: then nothing of it was at work that the worker could have died of. */
   readonly idle: boolean
+  /** Where the journal says who has it now, and for which agents turns waited then; null: it was made there. */
+  readonly claimed: { readonly seq: number; readonly waited: readonly string[] } | null
   /** How often the owner died in each branch's current turn since its last record. */
   readonly crashes: Trie<number>
   /** Of a graph: what each gate has seen settle so far. */
@@ -326,6 +328,7 @@ export const newState: State = Object.freeze({
   spent: nothingSpent,
   held: false,
   idle: false,
+  claimed: null,
   crashes: Trie.empty<number>(),
   gates: Trie.empty<Gate>(),
   closing: false,
@@ -391,6 +394,12 @@ export function attemptOf(state: State, id: string): Attempt | undefined {
 
 export function liveAttempt({ id, agent, turn, attempt, startAt, startSeq }: Branch): Attempt {
   return { branch: id, agent, turn, attempt, at: startAt, seq: startSeq }
+}
+
+/** Whether a worker before this one may have executed an attempt. What is a run of its own was executed for itself. */
+export function isInherited(state: State, { agent, seq }: Attempt): boolean {
+  const { claimed } = state
+  return claimed !== null && seq < claimed.seq && !claimed.waited.includes(agent) && !runsChild(state, agent)
 }
 
 /** All attempts that have started and not ended. */

@@ -113,3 +113,23 @@ test('what a turn that was given up may have done is listed as not undone, whate
   expect(cancelled.status).toBe('cancelled')
   expect([...cancelled.undo.left.keys()]).toEqual(['a'])
 })
+
+test('what a worker that died may have done of a turn is not known by its end under the next one, unless it is done there', () => {
+  const definition = topology({
+    name: 'undone',
+    flows: ['Start -> A -> End'],
+    agents: { A: { act: (turn) => turn.finish(1), compensate: () => {} } },
+  })
+  const at = { branch: 'r', agent: 'A', turn: 1, attempt: 1 }
+  const settled = (state: State, done?: { output: unknown }): State =>
+    decided(decided(state, { type: 'run.cancel' }), { type: 'turn.settle', ...at, how: 'ended', ...(done !== undefined && { done }) })
+  const mine = started(definition)
+  expect(settled(mine)).toMatchObject({ status: 'cancelled', undo: { left: { size: 0 } } })
+  const inherited = decided(mine, { type: 'run.claim', epoch: 2 })
+  expect([...settled(inherited).undo.left.keys()]).toEqual(['r/1'])
+  const undoing = settled(inherited, { output: 1 })
+  expect(undoing).toMatchObject({ status: 'compensating', undo: { left: { size: 0 }, running: { size: 1 } } })
+  // Whoever had it before had not begun it: its agent was paused.
+  const waited = decided(mine, { type: 'run.claim', epoch: 2, waited: ['A'] })
+  expect(settled(waited)).toMatchObject({ status: 'cancelled', undo: { left: { size: 0 } } })
+})
