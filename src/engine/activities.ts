@@ -18,7 +18,7 @@ import type { ExecutionPort } from './execution.js'
 import type { ActivityOutcome } from './seam.js'
 
 /** What the activities of a turn need of its run. */
-export type ActivityPort = Pick<ExecutionPort, 'clock' | 'maxValue' | 'later' | 'submit' | 'mayGoOn' | 'known'>
+export type ActivityPort = Pick<ExecutionPort, 'clock' | 'maxValue' | 'graceMs' | 'later' | 'submit' | 'mayGoOn' | 'known'>
 
 /** Whose activities they are: one execution of a turn. */
 export interface ActivityOwner {
@@ -244,15 +244,22 @@ export class Activities {
     this.#waiting.length = 0
   }
 
-  /** The body has ended: what it started and did not wait for is aborted and awaited. Throws if it left records unasked for. */
+  /** The body has ended: what it started and did not wait for is aborted, and awaited for its grace. Throws if it left records unasked for. */
   end(): Maybe<void> {
     const unasked = this.#aborted === null ? this.#leftUnasked() : null
     // Whoever keeps the turn beyond its end can start nothing more with it.
     this.abort(new Error('the turn has ended'))
-    const quiet = this.#running === 0 ? undefined : new Promise<void>((resolve) => this.#quiet.push(resolve))
-    return andThen(quiet, () => {
+    return andThen(this.#running === 0 ? undefined : this.#quieted(), () => {
       if (unasked !== null) throw nondeterministic(unasked)
     })
+  }
+
+  /** Nothing that was started runs any more, or it ignores its signal: what that comes to is used for nothing. */
+  async #quieted(): Promise<void> {
+    const grace = new AbortController()
+    const quiet = new Promise<void>((resolve) => this.#quiet.push(resolve))
+    await Promise.race([quiet, this.#port.clock.sleep(this.#port.graceMs, grace.signal)])
+    grace.abort()
   }
 
   #keyOf(name: string, explicit: string | undefined): string {

@@ -202,6 +202,38 @@ test('what a turn started and did not wait for is aborted and awaited when it en
   expect(ended).toBe(true)
 })
 
+test.each<[string, (turn: SoloTurn) => unknown, object]>([
+  ['ends', (turn) => turn.finish('done'), { status: 'succeeded', output: 'done' }],
+  [
+    'fails',
+    () => {
+      throw new Error('bad')
+    },
+    { status: 'failed', error: { message: 'bad' } },
+  ],
+])(
+  'what ignores its signal when its turn %s is awaited for its grace, and what it comes to is used for nothing',
+  async (_, ends, outcome) => {
+    await using at = await timed({ graceMs: 100 })
+    const late = deferred<string>()
+    const run = await at.tutti.start(
+      solo(async (turn) => {
+        const quick = await Promise.race([turn.step('slow', () => late.promise), turn.sleep(50).then(() => 'too slow')])
+        expect(quick).toBe('too slow')
+        return ends(turn)
+      }),
+    )
+    await rest()
+    await at.clock.advance(149)
+    expect(await run.status()).toBe('running')
+    await at.clock.advance(1)
+    expect(await run.result()).toMatchObject(outcome)
+    late.resolve('late')
+    await rest()
+    expect(typesOf(await journal(run)).filter((type) => type === 'activity.completed')).toHaveLength(1)
+  },
+)
+
 test('a turn that was kept beyond its end can start no effect, sleep no sleep and emit nothing', async () => {
   await using at = await timed()
   const kept: SoloTurn[] = []
