@@ -69,16 +69,30 @@ const nothing: Lists = { agents: [], interactions: [], branches: [], steps: [], 
 
 /**
  * The choices that plans were, also in a run that was cancelled. Of a plan under a slot that reads cancelled nothing is reported but
- * what it did not undo: that remains, whoever reads it.
+ * what it did not undo: that remains, whoever reads it. So it is with what child runs could not undo whose step was given up, and with
+ * all of them in a run that was cancelled or crossed a limit.
  */
-function withUndo({ plans, closing }: RunFacts, lists: Lists): Lists {
+function withUndo(run: RunFacts, lists: Lists): Lists {
+  const { plans, closing } = run
   const shown = new Set(lists.branches.filter(({ status }) => status !== 'cancelled').map(({ id }) => id))
   const choices = [...plans.values()].flatMap(({ barrier, owner, choice, left }): Choice[] => {
     if (owner !== null && !closing && shown.has(owner.id)) return []
     if (owner === null) return choice === null ? [] : [choice]
     return left.length === 0 ? [] : [{ at: barrier, kind: 'undo', decidedBy: [...left].sort() }]
   })
+  const left = leftByChildren(run)
+  if (left.length > 0) {
+    const own = choices.findIndex(({ at }) => at === rootBarrier)
+    const [plan] = own < 0 ? [] : choices.splice(own, 1)
+    choices.push({ at: rootBarrier, kind: 'undo', decidedBy: [...(plan?.decidedBy ?? []), ...left] })
+  }
   return choices.length === 0 ? lists : { ...lists, choices: [...lists.choices, ...byId(choices, ({ at }) => at)] }
+}
+
+/** What child runs could not undo, as far as it depends on when a choice fell. */
+function leftByChildren({ ended, closing, left }: RunFacts): string[] {
+  const notUndone = new Set(ended?.notUndone)
+  return left.flatMap(({ ids, givenUp }) => (givenUp || closing ? ids.filter((id) => notUndone.has(id)) : [])).sort()
 }
 
 function statusOf({ ended, paused, compensating }: RunFacts): RunStatus {
@@ -143,6 +157,8 @@ interface RunFacts {
   compensating: boolean
   /** By the barrier that each belongs to. */
   readonly plans: Map<string, PlanFacts>
+  /** What child runs could not undo; `givenUp`: their step was not waited for any more. */
+  readonly left: { readonly ids: readonly string[]; readonly givenUp: boolean }[]
   cancelled: number
   /** The turns of which it is known how long they took. */
   readonly timed: TurnFacts[]
@@ -228,6 +244,7 @@ function newRun(started: Of<'run.started'>): RunFacts {
     closing: false,
     compensating: false,
     plans: new Map(),
+    left: [],
     cancelled: 0,
     timed: [],
     attempts: {},
@@ -302,6 +319,8 @@ function note(run: RunFacts, event: Event): void {
       return event.final ? turnEnded(run, event) : undefined
     case 'turn.failed':
       return turnFailed(run, event)
+    case 'turn.aborted':
+      return leftBehind(run, event, true)
     case 'ask.opened':
       return stand(branchOf(run, event.branch), 'asking')
     case 'ask.answered':
@@ -320,7 +339,6 @@ function note(run: RunFacts, event: Event): void {
     case 'undo.started':
     case 'undo.completed':
     case 'branch.moved':
-    case 'turn.aborted':
     case 'activity.started':
     case 'activity.completed':
     case 'activity.failed':
@@ -334,6 +352,7 @@ function note(run: RunFacts, event: Event): void {
     case 'step.skipped': {
       const turn = branchOf(run, event.branch).turns.at(-1)
       if (turn?.ms === null) took(run, turn, event.at)
+      if (event.type === 'step.completed') leftBehind(run, event, false)
       return
     }
   }
@@ -454,7 +473,12 @@ function took(run: RunFacts, turn: TurnFacts, until: number): void {
 /** Which attempt ran out of time is part of that choice: what the next one is shown may depend on it. */
 function turnFailed(run: RunFacts, event: Of<'turn.failed'>): void {
   if (event.timedOut === true) branchOf(run, event.branch).choices.push({ at: turnKey(event), kind: 'timeout', decidedBy: [event.attempt] })
+  leftBehind(run, event, false)
   if (event.final) turnEnded(run, event)
+}
+
+function leftBehind(run: RunFacts, { notUndone }: { readonly notUndone?: readonly string[] }, givenUp: boolean): void {
+  if (notUndone !== undefined) run.left.push({ ids: notUndone, givenUp })
 }
 
 // ── what is reported of it ───────────────────────────────────────────────────────────────────────────────

@@ -157,3 +157,35 @@ test('what a child could not undo is listed also if it crossed a limit of its pa
     report: { notUndone: ['p:part/a'] },
   })
 })
+
+test.each(['runs out of time', 'is cancelled'])(
+  'what a child left undone whose step %s depends on when that was, and is a choice in the report',
+  async (how) => {
+    const child = graph('child')
+      .step('a', { run: () => 'a', compensate: boom })
+      .step('b', {
+        after: ['a'],
+        run: ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+      })
+      .output()
+    const parent = graph('parent')
+      .step('own', { run: () => 1, compensate: () => 1 })
+      .step('part', { after: ['own'], run: child, input: () => null, onError: 'skip', timeoutMs: 1_000 })
+      .output()
+    await using at = await timed()
+    const run = await at.tutti.start(parent, { id: 'p' })
+    await rest()
+    if (how === 'is cancelled') await run.cancel()
+    for (let i = 0; i < 8; i++) {
+      await rest()
+      await at.clock.advance(60_000)
+    }
+    const { report } = await run.result()
+    expect(report).toMatchObject({ rollback: 'partial', notUndone: ['p:part/a'] })
+    expect(report.choices).toContainEqual({
+      at: '#',
+      kind: 'undo',
+      decidedBy: how === 'is cancelled' ? ['own', 'p:part/a'] : ['p:part/a'],
+    })
+  },
+)
