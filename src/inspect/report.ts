@@ -86,7 +86,9 @@ function withUndo(run: RunFacts, lists: Lists): Lists {
     const [plan] = own < 0 ? [] : choices.splice(own, 1)
     choices.push({ at: rootBarrier, kind: 'undo', decidedBy: [...(plan?.decidedBy ?? []), ...left] })
   }
-  return choices.length === 0 ? lists : { ...lists, choices: [...lists.choices, ...byId(choices, ({ at }) => at)] }
+  const timeouts = [...(plans.get(rootBarrier)?.timeouts ?? [])].sort((a, b) => (a.at === b.at ? 0 : a.at < b.at ? -1 : 1))
+  if (choices.length + timeouts.length === 0) return lists
+  return { ...lists, choices: [...lists.choices, ...byId(choices, ({ at }) => at), ...timeouts] }
 }
 
 /** What child runs could not undo, as far as it depends on when a choice fell. */
@@ -185,6 +187,8 @@ interface PlanFacts {
   readonly choice: Choice | null
   readonly entries: ReadonlySet<string>
   readonly left: string[]
+  /** Of the run's own: the undos that ran out of time. */
+  readonly timeouts: Choice[]
 }
 
 interface BranchFacts {
@@ -407,12 +411,17 @@ function barrierFired(run: RunFacts, event: Of<'barrier.fired'>): void {
 function undoPlanned(run: RunFacts, { barrier, entries, unknown = [], decidedBy }: Of<'undo.planned'>): void {
   const choice = decidedBy === undefined ? null : ({ at: barrier, kind: 'undo', decidedBy } as const)
   const owner = barrier === rootBarrier ? null : barrierOf(run, barrier).owner
-  run.plans.set(barrier, { barrier, owner, choice, entries: new Set(entries), left: [...unknown] })
+  run.plans.set(barrier, { barrier, owner, choice, entries: new Set(entries), left: [...unknown], timeouts: [] })
   if (choice !== null) owner?.choices.push(choice)
 }
 
-function undoFailed(run: RunFacts, { of, final }: Of<'undo.failed'>): void {
-  if (final) for (const { entries, left } of run.plans.values()) if (entries.has(of)) left.push(of)
+/** An undo that ran out of time is as much a choice as a turn that did. */
+function undoFailed(run: RunFacts, { of, attempt, error, final }: Of<'undo.failed'>): void {
+  for (const { owner, entries, left, timeouts } of run.plans.values()) {
+    if (!entries.has(of)) continue
+    if (final) left.push(of)
+    if (error.code === 'TIMEOUT') (owner?.choices ?? timeouts).push({ at: `${of}/undo`, kind: 'timeout', decidedBy: [attempt] })
+  }
 }
 
 function branchOpened(run: RunFacts, event: Of<'branch.opened'>): void {

@@ -241,3 +241,35 @@ test.each(['ends late', 'never ends'])('an undo that ignores its signal and %s i
   expect(await result).toMatchObject({ status: 'failed', rollback: 'complete' })
   expect(tries).toEqual([1, 2, 3])
 })
+
+test('an undo that ran out of time is a choice in the report, of the run and of a fork: what is left undone depends on it', async () => {
+  const slow = { act: (turn: any) => turn.invoke('B'), timeoutMs: 1_000, compensate: () => new Promise(() => {}) }
+  const ofRun = made({ name: 'of-run', flows: ['Start -> A -> B -> End'], agents: { A: slow, B: fails } })
+  const ofFork = made({
+    name: 'of-fork',
+    flows: ['Start -> H -> End', 'H -> A -> B -> H'],
+    agents: {
+      H: (turn: any) =>
+        turn.message.kind === 'join'
+          ? turn.finish(1)
+          : turn.fork(['A'], { join: { policy: 'all', insufficient: 'resume' }, compensate: true }),
+      A: slow,
+      B: fails,
+    },
+  })
+  for (const [of, entry] of [
+    [ofRun, 'r/1'],
+    [ofFork, 'r.0/1'],
+  ] as const) {
+    await using at = await timed()
+    const result = (await at.tutti.start(of)).result()
+    for (let i = 0; i < 40; i++) {
+      await rest()
+      await at.clock.advance(6_000)
+    }
+    const { report } = await result
+    expect(report).toMatchObject({ rollback: 'partial', notUndone: [entry] })
+    const timeouts = report.choices.filter(({ at: where }) => where === `${entry}/undo`)
+    expect(timeouts.map(({ kind, decidedBy }) => [kind, ...decidedBy])).toEqual([1, 2, 3, 4, 5].map((attempt) => ['timeout', attempt]))
+  }
+})
