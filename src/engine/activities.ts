@@ -18,7 +18,7 @@ import type { ExecutionPort } from './execution.js'
 import type { ActivityOutcome } from './seam.js'
 
 /** What the activities of a turn need of its run. */
-export type ActivityPort = Pick<ExecutionPort, 'clock' | 'maxValue' | 'graceMs' | 'later' | 'submit' | 'mayGoOn' | 'known'>
+export type ActivityPort = Pick<ExecutionPort, 'clockOf' | 'maxValue' | 'graceMs' | 'later' | 'submit' | 'mayGoOn' | 'known'>
 
 /** Whose activities they are: one execution of a turn. */
 export interface ActivityOwner {
@@ -258,7 +258,7 @@ export class Activities {
   async #quieted(): Promise<void> {
     const grace = new AbortController()
     const quiet = new Promise<void>((resolve) => this.#quiet.push(resolve))
-    await Promise.race([quiet, this.#port.clock.sleep(this.#port.graceMs, grace.signal)])
+    await Promise.race([quiet, this.#sleep(this.#port.graceMs, grace.signal)])
     grace.abort()
   }
 
@@ -508,7 +508,7 @@ export class Activities {
     const controller = this.#controller()
     const backoff = backoffMs({ ...once, ...options.retry }, attempt, `${this.#keyPrefix}/${speaker.key}/${attempt}`)
     settle(
-      () => this.#port.clock.sleep(options.waitMs?.(error) ?? backoff, controller.signal),
+      () => this.#sleep(options.waitMs?.(error) ?? backoff, controller.signal),
       () => {
         this.#controllers.delete(controller)
         this.#try(task, attempt + 1)
@@ -526,6 +526,10 @@ export class Activities {
     return this.#earlierOf.get(speaker.name) === 1 ? found : undefined
   }
 
+  #sleep(ms: number, signal: AbortSignal): Promise<void> {
+    return this.#port.clockOf(this.#owner.attempt).sleep(ms, signal)
+  }
+
   /** A controller that is aborted with the turn. */
   #controller(): AbortController {
     const made = new AbortController()
@@ -536,7 +540,7 @@ export class Activities {
 
   async #timeout(name: string, options: ActivityOptions, own: AbortController, signal: AbortSignal): Promise<never> {
     const ms = options.timeoutMs ?? 0
-    await this.#port.clock.sleep(ms, signal)
+    await this.#sleep(ms, signal)
     if (signal.aborted) return new Promise(() => {})
     const failure: Failure = { code: 'TIMEOUT', message: `the step '${name}' took longer than ${ms} ms`, retryable: true, at: {} }
     const error = mayBeDone(new CodedFailure(failure), options)

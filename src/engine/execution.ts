@@ -39,6 +39,8 @@ import type { Clock } from './tutti.js'
 /** What the executions of a run need of it: one for all of them. */
 export interface ExecutionPort {
   readonly clock: Clock
+  /** The clock that what an attempt does sleeps by. */
+  clockOf(attempt: Attempt): Clock
   readonly alarms: Pick<Alarms, 'at'>
   readonly graceMs: number
   readonly maxValue: number

@@ -141,6 +141,7 @@ async function executedAgain(
   const execution = new Execution(
     {
       clock: systemClock,
+      clockOf: () => systemClock,
       // It has all the time it needs.
       alarms: { at: () => () => {} },
       graceMs: 0,

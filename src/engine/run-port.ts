@@ -64,6 +64,10 @@ export class RunPort implements ExecutionPort {
     this.#shared = shared
   }
 
+  clockOf({ branch }: Attempt): ExecutionPort['clock'] {
+    return this.#shared.engine.options.seam?.clock?.(this.runId, branch) ?? this.clock
+  }
+
   entered(execution: Execution): void {
     this.#shared.entered(execution)
   }

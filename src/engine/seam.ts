@@ -3,6 +3,7 @@ import type { Event } from '../kernel/event.js'
 import type { Failure } from '../kernel/failure.js'
 import type { Attempt, State } from '../kernel/state.js'
 import type { UndoAttempt } from '../kernel/undo-state.js'
+import type { Clock } from './tutti.js'
 
 /** Something that an engine is about to do. */
 export type Held =
@@ -38,6 +39,8 @@ export interface Seam {
   nonce(run: string): string
   /** A resource, as it is handed to somebody. */
   lend(name: string, value: unknown, to: Borrower): unknown
+  /** The clock, as one branch sees it: who sleeps can then be told from who waits for something else. */
+  clock?(run: string, branch: string): Clock
   /** What an activity comes to, where that is known: then it is not performed. */
   activity?(run: string, of: ActivitySpeaker): Promise<ActivityOutcome> | null
   /** Something of a run is durable. */

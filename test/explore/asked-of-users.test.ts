@@ -1,5 +1,5 @@
 import { graph, open, resource, topology } from 'tutti'
-import { explore, exploreRun } from 'tutti/testing'
+import { explore, exploreRun, script } from 'tutti/testing'
 import { expect, test } from 'vitest'
 
 const fork = (width: number) => () =>
@@ -194,4 +194,20 @@ test.each([
     message: expect.stringMatching(message),
   })
   await tutti.close()
+})
+
+test('who waits to try a call of a model again waits for the time of the check, and for nothing outside, whoever else has begun with it', async () => {
+  const team = () =>
+    topology({
+      name: 'team',
+      flows: ['Start -> Hub -> End', 'Hub <-> A | B'],
+      agents: {
+        Hub: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn, { values }) => turn.finish(values) } },
+        A: { model: 'sim' },
+        B: { model: 'sim' },
+      },
+    })
+  const models = script({ A: [{ error: { status: 429, retryAfterMs: 10 } }, { reply: 'a' }], B: [{ reply: 'b' }] })
+  const checked = await explore(team, { models })
+  expect(checked, checked.text()).toMatchObject({ independent: true, exhaustive: true, notes: [] })
 })

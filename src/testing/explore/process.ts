@@ -64,6 +64,11 @@ export class Process {
         later: (task) => (this.alive ? seam.later(task) : undefined),
         nonce: (run) => seam.nonce(run),
         lend: (name, value, to) => seam.lend(name, value, to),
+        clock: (run, branch) =>
+          time.clockOf(
+            () => this.alive,
+            () => `${run} ${branch}`,
+          ),
         activity: (run, of) => (this.alive ? (seam.activity?.(run, of) ?? null) : new Promise(() => {})),
         committed: (run, events, state) => (this.alive ? seam.committed(run, events, state) : undefined),
       },
