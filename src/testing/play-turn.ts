@@ -86,6 +86,9 @@ export async function playTurn<N extends string>(
   const code = Object.hasOwn(internals.agents, agent) ? internals.agents[agent] : undefined
   if (code === undefined) throw new TypeError(`'${topology.name}' has no agent ${agent}`)
   checkOptions('playTurn()', given, kinds, messageProblems)
+  const { kind = 'request' } = given.message ?? {}
+  if (internals.shape.agents[agent]?.takes.includes(kind) === false)
+    throw new TuttiError('INVALID_INPUT', `${agent} has no handler '${kind}': it is never given such a message`)
   const command = await spoken(topology, owedTurn(internals, agent, await taken(code.input, given)), given)
   switch (command.type) {
     case 'turn.complete':

@@ -109,3 +109,21 @@ test('a turn is asked with what the schema makes of its request, and never with 
   const message = { kind: 'request', from: 'Start', value: { topic: 'tea' } } as const
   expect(await playTurn(writing, 'Writer', { message })).toEqual({ type: 'finish', output: 100 })
 })
+
+test.each([
+  { kind: 'expired', askId: 'r~1', question: '?' },
+  { kind: 'feedback', problem: 'no' },
+  { kind: 'merged', requests: [{ from: 'Start', value: 1 }] },
+] as const)('handlers are not played with a message that they have no handler for: $kind', async (message) => {
+  const asking = topology({
+    name: 'asking',
+    flows: ['Start -> Clerk -> End', 'Clerk -> User'],
+    agents: { Clerk: { act: { request: (turn) => turn.ask('?'), answer: (turn, value) => turn.finish(value) } } },
+  })
+  await expect(playTurn(asking, 'Clerk', { message })).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    message: `Clerk has no handler '${message.kind}': it is never given such a message`,
+  })
+  const answer = { kind: 'answer', askId: 'r~1', question: '?', value: 3 } as const
+  expect(await playTurn(asking, 'Clerk', { message: answer })).toEqual({ type: 'finish', output: 3 })
+})
