@@ -240,8 +240,10 @@ function cancel(draft: Draft, reason: string | undefined, by: string | undefined
   const { state } = draft
   if (state.outcome?.status === 'cancelled') return null
   if (isOver(state) || state.closing) return refuse('RUN_ENDED', endedText(state))
-  if (state.status === 'compensating')
-    return refuse('RUN_ENDED', `the run ${state.run?.id} has failed and undoes what it has done: that is not cancelled`)
+  if (state.status === 'compensating') {
+    const undoes = state.run?.undoOf ? `undoes what ${state.run.undoOf.run} has done` : 'has failed and undoes what it has done'
+    return refuse('RUN_ENDED', `the run ${state.run?.id} ${undoes}: that is not cancelled`)
+  }
   cancelRun(draft, reason, by, compensate)
   return null
 }

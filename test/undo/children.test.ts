@@ -29,6 +29,27 @@ test('what a child run has done is undone by a run of its own when its parent fa
   expect(await undo.result()).toMatchObject({ status: 'succeeded', rollback: 'complete' })
 })
 
+test('a run that undoes a child is not cancelled, and who tries is told what it does', async () => {
+  let go = (): void => {}
+  const child = graph('child')
+    .step('a', { run: () => 'a', compensate: () => new Promise<void>((resolve) => void (go = resolve)) })
+    .output()
+  const parent = graph('parent')
+    .step('part', { run: child, input: () => null })
+    .step('end', { after: ['part'], run: boom })
+    .output()
+  await using tutti = await opened()
+  const run = await tutti.start(parent, { id: 'p' })
+  await rest()
+  const undo = await tutti.run('p:part:undo')
+  await expect(undo.cancel()).rejects.toMatchObject({
+    code: 'RUN_ENDED',
+    message: 'the run p:part:undo undoes what p:part has done: that is not cancelled',
+  })
+  go()
+  expect(await run.result()).toMatchObject({ rollback: 'complete' })
+})
+
 test('a child that has nothing to undo leaves nothing to undo', async () => {
   const child = graph('child')
     .step('a', { run: () => 'a' })
