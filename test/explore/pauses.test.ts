@@ -61,3 +61,14 @@ test('a child run that asks, with nobody to answer, is refused with a hint', asy
     hint: expect.stringContaining('answers'),
   })
 })
+
+test('time that is let pass again and again is no reason to say that a step always fails', async () => {
+  const timed = () =>
+    graph('timed')
+      .step('try', { onError: 'pause', timeoutMs: 100, run: (work) => work.step('look', () => 1) })
+      .step('beside', { run: (work) => work.step('go', () => 'on') })
+      .output()
+  const checked = await explore(timed, { faults: ['timeout'], schedules: 150 })
+  expect(checked, checked.text()).toMatchObject({ independent: true })
+  expect(checked.outcomes.every(({ result }) => result.status === 'succeeded')).toBe(true)
+})

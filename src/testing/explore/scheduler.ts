@@ -83,6 +83,11 @@ export class Scheduler {
     return this.#step
   }
 
+  /** Whether anything but time can be let go. */
+  get isHolding(): boolean {
+    return this.#ready.length + this.#late.length > 0
+  }
+
   add(happening: Happening): void {
     this.#ready.push(happening)
   }
@@ -157,7 +162,7 @@ export class Scheduler {
 
   #letGo(): 'again' | 'done' {
     const clock = this.#port.clock()
-    if (this.#ready.length + this.#late.length === 0 && clock === null) {
+    if (!this.isHolding && clock === null) {
       this.#port.stuck()
       this.end = 'stuck'
       return 'done'
@@ -207,7 +212,7 @@ export class Scheduler {
   }
 
   #point(clock: Happening | null): Point {
-    const timed = clock !== null && (this.#timeouts || this.#ready.length + this.#late.length === 0)
+    const timed = clock !== null && (this.#timeouts || !this.isHolding)
     return new Waiting(this.#step, this.#ready, this.#late, timed ? clock : null, this.#port)
   }
 }

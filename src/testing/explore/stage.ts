@@ -134,6 +134,8 @@ class Stage {
   /** The attempts that have paused their run, for somebody to look at. */
   readonly #seen = new Set<string>()
   #hopeless: string | null = null
+  /** A step has paused its run because time was let pass: from then on it passes when nothing else can happen, or there would be no end of it. */
+  #isPatient = false
   #error: unknown = null
   #starting = true
   #unacknowledged = 0
@@ -391,6 +393,7 @@ class Stage {
     const id = `resume ${keyOf(run, event)}`
     if (this.#seen.has(id)) return
     this.#seen.add(id)
+    if (event.timedOut === true) this.#isPatient = true
     const who = `${event.agent} on ${within(run.slice(runId.length))}${event.branch}`
     if (event.attempt >= triesMax) {
       this.#hopeless = `${who} fails and pauses it however often it is tried again`
@@ -450,7 +453,7 @@ class Stage {
 
   #clock(): Happening | null {
     const { due } = this.#time
-    if (due === null) return null
+    if (due === null || (this.#isPatient && this.#scheduler.isHolding)) return null
     return {
       ...outside('clock', `clock ${due}`, `time passes (${due - this.#time.now} ms)`, 0),
       runsCode: true,
