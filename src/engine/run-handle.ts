@@ -45,9 +45,11 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
   }
 
   const result = async (): Promise<RunResult> => {
-    await untilOver(engine, id)
+    const { state } = await untilOver(engine, id)
     const events = await journal()
-    const last = events.at(-1)
+    const [first, last] = [events[0], events.at(-1)]
+    // It may have been deleted meanwhile, and its id be another's.
+    if (first?.type !== 'run.started' || first.nonce !== state.run?.nonce) throw runNotFound(id)
     const entry = await engine.entry(id)
     return resultOf(id, last, deepFreeze(reportOf(events, { refusals: Object.fromEntries(entry?.refusals ?? []) })))
   }

@@ -143,6 +143,31 @@ test('who waits for a run, or follows it, hears that it is gone, and is told not
   expect(await next.output()).toBe('again')
 })
 
+test.each(['asks', 'is over'])(
+  'who waits for the result of a run that is deleted before it is read gets nothing of the next, which %s',
+  async (next) => {
+    const { one, store } = await two('memory')
+    let meanwhile = async (): Promise<void> => {}
+    // The whole journal is read for the result, when the end of the run is known.
+    const load: Store['load'] = async (id, options) => {
+      if (options === undefined) await meanwhile()
+      return store.load(id, options)
+    }
+    const other = await opened({ store: { ...store, load } })
+    cleaning.push(() => other.close())
+    await (await one.start(definition, { id: 'run', input: 1 })).result()
+    const seen = await other.run('run')
+    expect(await seen.result()).toMatchObject({ output: 1 })
+    meanwhile = async () => {
+      meanwhile = async () => {}
+      await deleted(one)
+      await one.start(definition, { id: 'run', input: next === 'asks' ? 'ask' : 2 })
+      await rest()
+    }
+    expect(await codeOf(seen.result())).toBe('RUN_NOT_FOUND')
+  },
+)
+
 test('a run whose id was used before is taken over as what it is, also by who knew the one before', async () => {
   const { store } = await two('memory')
   const glass = frozen(store)
