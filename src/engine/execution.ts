@@ -330,7 +330,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     // Before anything is waited for: what was thrown is what it is now.
     const error = failureOf(thrown, this.#port.definition.kind === 'topology' ? 'AGENT_FAILED' : 'STEP_FAILED')
     try {
-      await this.#used?.end()
+      await this.#end()
     } catch {
       // That it left records unasked for says less than what it threw.
     }
@@ -361,10 +361,15 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     })
   }
 
-  /** The body has returned: nothing of what it has started goes on. */
+  /** The body has returned: nothing of what it has started goes on. What that takes to stop is no time of the attempt's. */
   #end(): Maybe<void> {
     this.#over = true
-    return this.#used?.end()
+    const ending = this.#used?.end()
+    if (!isLater(ending)) return ending
+    this.#stopTimer()
+    return ending.finally(() => {
+      if (this.#status === 'running') this.#startTimer()
+    })
   }
 
   #unanswered(outcome: Exclude<ModelOutcome, { action: unknown }>): Command {
@@ -424,7 +429,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
         return this.#port.child(this.attempt, code.child, input, this.signal())
       },
     })
-    await this.#used?.end()
+    await this.#end()
     return command
   }
 

@@ -234,6 +234,26 @@ test.each<[string, (turn: SoloTurn) => unknown, object]>([
   },
 )
 
+test('a body that has returned in time is not taken for one that took too long because of what ignores its signal', async () => {
+  await using at = await timed({ graceMs: 5_000 })
+  let executed = 0
+  const run = await at.tutti.start(
+    solo({
+      timeoutMs: 1_000,
+      retry: { attempts: 2 },
+      act: async (turn: SoloTurn) => {
+        executed++
+        return turn.finish(await Promise.race([turn.step('slow', () => new Promise(() => {})), turn.sleep(50).then(() => 'too slow')]))
+      },
+    }),
+  )
+  await rest()
+  await at.clock.advance(50)
+  await at.clock.advance(5_000)
+  expect(await run.result()).toMatchObject({ status: 'succeeded', output: 'too slow' })
+  expect(executed).toBe(1)
+})
+
 test('a turn that was kept beyond its end can start no effect, sleep no sleep and emit nothing', async () => {
   await using at = await timed()
   const kept: SoloTurn[] = []
