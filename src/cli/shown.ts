@@ -19,6 +19,12 @@ export function escaped(text: string, ...colours: readonly Colour[]): Shown {
   return { text: plain(text), colours }
 }
 
+/** Text from anywhere that is the data itself: it keeps its lines and its tabs, which steer nothing. */
+export function text(of: string): Shown {
+  const parts = of.split(/(\r?\n|\t)/).map((part, index) => (index % 2 === 0 ? plain(part) : part))
+  return { text: parts.join(''), colours: [] }
+}
+
 /** A value from anywhere, as JSON, cut when it is long. */
 export function value(of: unknown, lengthMax = 200): Shown {
   return escaped(of === undefined ? '' : shortened(JSON.stringify(of), lengthMax), 'text')

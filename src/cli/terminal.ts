@@ -75,8 +75,11 @@ export class Terminal {
   }
 }
 
-const steering = /[\u007F-\u009F\u200E\u200F\u2028-\u202E\u2066-\u2069\uFEFF]/g
+/** What can't be seen, or does something else than being seen; but for the ends of our own lines and what joins letters. */
+const steering = /(?![\n\u200C\u200D])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
 export function jsonText(value: unknown, space = 0): string {
-  return JSON.stringify(value ?? null, null, space).replace(steering, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return JSON.stringify(value ?? null, null, space).replace(steering, (found) => found.split('').map(unitOf).join(''))
 }
+
+const unitOf = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`

@@ -2,8 +2,8 @@ import type { Ask } from '../inspect/ask.js'
 import { storePlace } from '../stores/open-store.js'
 import { failure, questionOf } from './event-line.js'
 import type { Driven } from './session.js'
-import { escaped, type Shown, shown, value } from './shown.js'
-import type { Terminal } from './terminal.js'
+import { drawn, escaped, type Shown, shown, text } from './shown.js'
+import { jsonText, type Terminal } from './terminal.js'
 
 /** How a run is named in the commands that are proposed. */
 export interface Named {
@@ -19,8 +19,7 @@ export function tell(terminal: Terminal, run: Named, driven: Driven, json: boole
     case 'ended': {
       const { outcome } = driven
       if (outcome.status === 'succeeded') {
-        if (!json)
-          terminal.data(typeof outcome.output === 'string' ? escaped(outcome.output) : value(outcome.output, Number.POSITIVE_INFINITY))
+        if (!json) terminal.data(typeof outcome.output === 'string' ? text(outcome.output) : drawn(jsonText(outcome.output)))
       } else if (outcome.status === 'failed') terminal.note(shown`the run ${run.id} failed: ${failure(outcome.error)}`)
       else terminal.note(shown`the run ${run.id} was cancelled${outcome.reason === null ? '' : `: ${outcome.reason}`}`)
       return
@@ -32,7 +31,7 @@ export function tell(terminal: Terminal, run: Named, driven: Driven, json: boole
       return
     case 'agent':
       return terminal.note(
-        shown`the run ${run.id} waits for ${driven.agents.join(', ')}, who may not act now; see ${escaped(`${program()} agents`, 'path')}, then go on with: ${commandOf('resume', run)}`,
+        shown`the run ${run.id} waits for ${driven.agents.join(', ')}, who may not act now; see ${commandOf('agents', { store: run.store })}, then go on with: ${commandOf('resume', run)}`,
       )
     case 'interrupted':
       terminal.note(shown`paused ${run.id}; go on with: ${commandOf('resume', run)}`)
@@ -79,11 +78,11 @@ function asked(ask: Ask): Shown {
 }
 
 /** A command that a person can type. */
-export function commandOf(command: string, { id, store }: Named, ...args: readonly string[]): Shown {
+export function commandOf(command: string, { id, store }: Partial<Named>, ...args: readonly string[]): Shown {
   const options = store === undefined ? [] : ['--store', quoted(store)]
-  const named = [quoted(id), ...args]
+  const named = id === undefined ? args : [quoted(id), ...args]
   // What begins as an option does is taken for one, unless it is said where these end.
-  const rest = id.startsWith('-') ? [...options, '--', ...named] : [...named, ...options]
+  const rest = id?.startsWith('-') === true ? [...options, '--', ...named] : [...named, ...options]
   return escaped([program(), command, ...rest].join(' '), 'path')
 }
 

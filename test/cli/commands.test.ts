@@ -66,6 +66,22 @@ export default topology({ name: 'echo', flows: ['Start -> A -> End'], agents: { 
     expect(err).toContain('noise')
   })
 
+  test('prints a text as it is, with its lines, and anything else as JSON that others can read; neither steers the terminal', async () => {
+    using place = new Place()
+    place.write(
+      'echo.mjs',
+      `import { graph } from 'tutti'\nexport default graph('echo').step('a', { run: ({ input }) => input }).output(({ steps }) => steps.a)`,
+    )
+    const [text, data] = await Promise.all(
+      ['# Title\n\n\tindented\r\nred \u001b[31m\rgone', { odd: 'a\u202e\u0085\u200b\u{e0041}\nb' }].map((value) =>
+        place.tutti('run', 'echo.mjs', '--store', 'memory:', '-i', JSON.stringify(value)),
+      ),
+    )
+    expect(text).toMatchObject({ code: 0, out: '# Title\n\n\tindented\r\nred \\u{1b}[31m\\rgone\n' })
+    expect(JSON.parse(data?.out ?? '')).toEqual({ odd: 'a\u202e\u0085\u200b\u{e0041}\nb' })
+    expect(data?.out).toMatch(/^[\u0020-\u007e]+\n$/)
+  })
+
   test('takes its input from a file of any editor, and from a standard input that does not wait', async () => {
     using place = new Place()
     place.write('asking.mjs', files.asking)
