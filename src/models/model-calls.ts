@@ -1,5 +1,4 @@
 import { CodedFailure, failureOf } from '../define/failure-of.js'
-import { jsonSchemaOf } from '../define/json-schema.js'
 import type { ActivityContext } from '../define/work.js'
 import { deepFreeze } from '../kernel/deep-freeze.js'
 import { type Budget, budgetOf } from './budget.js'
@@ -55,14 +54,13 @@ export class ModelCalls {
     return this.#call(keys.model(this.#made), [this.#system, ...transcript.messages], this.#acting())
   }
 
-  /** What is offered, and how the model is to answer. */
+  /**
+   * What is offered, and whether the model must take it. No form of a text is demanded: OpenAI refuses most schemas there, Gemini and others
+   * refuse any beside tools. The tools have the schema, the prompt tells it, and what does not fit is sent back.
+   */
   #acting(): object {
-    const { tools, prose, proseSchema } = this.#offers
-    const schema = prose === null ? undefined : jsonSchemaOf(proseSchema)
-    return {
-      ...(tools.length > 0 && { tools, toolChoice: { type: prose === null ? 'required' : 'auto' } }),
-      ...(schema !== undefined && { responseFormat: { type: 'json', schema } }),
-    }
+    const { tools, prose } = this.#offers
+    return tools.length > 0 ? { tools, toolChoice: { type: prose === null ? 'required' : 'auto' } } : {}
   }
 
   async #call(key: string, said: readonly PromptMessage[], acting: object): Promise<ModelAnswer> {

@@ -3,6 +3,7 @@ import type { TopologyInternals } from '../define/definition.js'
 import { jsonSchemaOf } from '../define/json-schema.js'
 import type { Schema } from '../define/schema.js'
 import { coordination } from './coordination.js'
+import { embedded } from './embedded-schema.js'
 import type { OwnTools } from './toolboxes.js'
 
 /** Where a model sits in its topology, as its branch is now. */
@@ -71,18 +72,24 @@ const objectOf = (properties: Readonly<Record<string, object>>, required: readon
   additionalProperties: false,
 })
 
+const freeRequest: object = { description: 'What is asked of it, with all that it needs to know: text or JSON.' }
+
 /** One form of an invocation for all agents, or one for each kind of request. */
 function invokeTool(seat: ModelSeat, agents: readonly string[]): OfferedTool {
   const { agent, definition, waiting, targets } = seat
   const schemaOf = (name: string): object | undefined => jsonSchemaOf(name === waiting ? agent.output : definition.agents[name]?.input)
   const free = agents.filter((name) => schemaOf(name) === undefined)
-  const forms = [
-    ...(free.length > 0 ? [invocation(free, { description: 'What is asked of it, with all that it needs to know: text or JSON.' })] : []),
+  const wanted = [
+    ...(free.length > 0 ? [{ names: free, schema: freeRequest }] : []),
     ...agents.flatMap((name) => {
       const schema = schemaOf(name)
-      return schema === undefined ? [] : [invocation([name], schema)]
+      return schema === undefined ? [] : [{ names: [name], schema }]
     }),
   ]
+  const forms = wanted.map(({ names, schema }, place) => {
+    const form = wanted.length === 1 ? '' : `/anyOf/${place}`
+    return invocation(names, embedded(schema, `#/properties/invocations/items${form}/properties/request`))
+  })
   const notes = [
     waiting !== null && agents.includes(waiting) ? `${waiting} waits for your reply: invoking it is your reply.` : '',
     ...agents.filter((name) => targets.get(name) === true).map((name) => `${name} is only notified: it does not answer.`),
@@ -99,7 +106,7 @@ const invocation = (names: readonly string[], request: object): object =>
   objectOf({ agent_name: { type: 'string', enum: names }, request }, ['agent_name', 'request'])
 
 function finishTool(schema: Schema | undefined): OfferedTool {
-  const output = jsonSchemaOf(schema) ?? { description: 'The result: text or JSON.' }
+  const output = embedded(jsonSchemaOf(schema) ?? { description: 'The result: text or JSON.' }, '#/properties/output')
   return offered(coordination.finish, 'Ends the work with its result.', objectOf({ output }, ['output']))
 }
 

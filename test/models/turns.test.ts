@@ -58,7 +58,57 @@ describe('a model is offered', () => {
     expect(JSON.stringify(heard[0]?.options.tools)).toMatch(/"request":\{[^}]*"properties":\{"n"/)
     expect(JSON.stringify(heard[0]?.options.tools)).toMatch(/"output":\{[^}]*"properties":\{"sum"/)
   })
+
+  test('schemas that contain themselves or name their parts, and every reference leads to what it meant', async () => {
+    interface Tree {
+      readonly name: string
+      readonly kids: readonly Tree[]
+    }
+    const tree: z.ZodType<Tree> = z.lazy(() => z.object({ name: z.string(), kids: z.array(tree) }))
+    const leaf = z.object({ a: z.string() }).meta({ id: 'Leaf' })
+    const typed = topology({
+      name: 'typed',
+      flows: ['Start -> Hub -> End', 'Hub -> A | B | C', 'A -> Hub', 'B | C -> End'],
+      agents: { Hub: { output: tree }, A: { input: tree }, B: { input: z.object({ x: leaf, y: leaf }) }, C: {} },
+    })
+    const { heard } = await play(script({ Hub: [{ finish: { name: 'x', kids: [] } }] }), typed)
+    const tools = heard[0]?.options.tools as unknown as { name: string; inputSchema: object }[]
+    const found = tools.flatMap(({ inputSchema }) => references(inputSchema).map((ref) => [ref, at(inputSchema, ref)] as const))
+    expect(found).toMatchObject([
+      ['#/properties/invocations/items/anyOf/1/properties/request', { properties: { kids: {} } }],
+      ['#/properties/invocations/items/anyOf/2/properties/request/$defs/Leaf', { properties: { a: {} } }],
+      ['#/properties/invocations/items/anyOf/2/properties/request/$defs/Leaf', { properties: { a: {} } }],
+      ['#/properties/output', { properties: { kids: {} } }],
+    ])
+  })
+
+  test('a schema for its text in words alone: what a provider is told of it beside tools, many refuse', async () => {
+    const typed = topology({
+      name: 'typed',
+      flows: ['Start -> Hub -> End', 'Hub <-> A | B'],
+      agents: { Hub: {}, A: { output: z.object({ n: z.number().optional() }) }, B: { output: z.string() } },
+    })
+    const { heard, by, result } = await play(hub({ calls: [invoke('A', 'B')] }, { calls: [finish('done')] }), typed)
+    expect(result).toMatchObject({ status: 'failed' })
+    expect(heard.filter(({ options }) => options.responseFormat !== undefined)).toEqual([])
+    expect(by('A')[0]?.text).toContain('It must then be JSON and nothing else, by this schema')
+    // In JSON it would have quotes around it, and they would be taken for a part of it.
+    expect(by('B')[0]?.text).toContain('It must then be a text and nothing else, by this schema')
+  })
 })
+
+/** Every reference in a schema, in the order of the document. */
+function references(part: unknown): string[] {
+  if (typeof part !== 'object' || part === null) return []
+  return Object.entries(part).flatMap(([key, value]) => (key === '$ref' ? [String(value)] : references(value)))
+}
+
+/** What a reference leads to. */
+const at = (schema: object, ref: string): unknown =>
+  ref
+    .split('/')
+    .slice(1)
+    .reduce<unknown>((part, key) => (part as Record<string, unknown> | undefined)?.[key], schema)
 
 describe('an answer of a model', () => {
   test('with several invoke_agent calls is one fork, in the order of the calls, and each call has its own results', async () => {
