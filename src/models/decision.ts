@@ -107,7 +107,7 @@ function invoked(calls: readonly OpenCall[], { agents }: Offers, reject: Reject)
 /** Prose with no call: a reply if somebody waits and the edge is there, else the end of the run if it may be ended, else sent back. */
 async function prose(answer: ModelAnswer, { prose: way, proseSchema }: Offers, reject: Reject): Promise<ModelDecision> {
   const text = textOf(answer)
-  if (text === '') return reject(`the answer is empty (${answer.finish})`)
+  if (text.trim() === '') return reject(`the answer is empty (${answer.finish})`)
   if (way === null) return reject('text alone does nothing here')
   const value = proseSchema === undefined ? text : await meant(proseSchema, text)
   return act(way === 'reply' ? { type: 'reply', value } : { type: 'finish', output: value })

@@ -82,7 +82,7 @@ export class Transcript {
   recall(said: readonly Said[]): void {
     for (const { input, output } of said) {
       this.#user(valueText(input))
-      this.#messages.push({ role: 'assistant', content: [{ type: 'text', text: valueText(output) }] })
+      this.#messages.push({ role: 'assistant', content: [{ type: 'text', text: words(valueText(output)) }] })
     }
   }
 
@@ -124,7 +124,7 @@ export class Transcript {
       const meta = part.meta === undefined ? {} : { providerOptions: part.meta }
       switch (part.type) {
         case 'text':
-          content.push({ type: 'text', text: part.text, ...meta })
+          if (part.text.trim() !== '') content.push({ type: 'text', text: part.text, ...meta })
           break
         case 'reasoning':
           // Only a provider that marks its thoughts takes them back.
@@ -214,7 +214,7 @@ export class Transcript {
   /** Two messages of a user in a row are one: not every provider takes two. */
   #user(said: string): void {
     const last = this.#messages.at(-1)
-    const part = { type: 'text' as const, text: said === '' ? '(nothing)' : said }
+    const part = { type: 'text' as const, text: words(said) }
     if (last?.role === 'user') this.#messages[this.#messages.length - 1] = { role: 'user', content: [...last.content, part] }
     else this.#messages.push({ role: 'user', content: [part] })
   }
@@ -227,6 +227,9 @@ export class Transcript {
     return id
   }
 }
+
+/** Not every provider takes a text in which there is nothing. */
+const words = (said: string): string => (said.trim() === '' ? '(nothing)' : said)
 
 /** The transcript of what an agent remembers. */
 export function transcriptOf(said: readonly Said[], past: readonly PastTurn[]): Transcript {

@@ -111,6 +111,17 @@ describe('an agent that remembers', () => {
     expect(told(heard.at(-1) as Heard).filter((line) => line.startsWith('user'))).toEqual(said.map((text) => `user: ${text}`))
   })
 
+  test('of a run with no output, or an empty one, is told as such: no provider takes an empty text', async () => {
+    const flows = ['Start -> A -> End'] as const
+    const code = topology({ name: 'code', flows, agents: { A: (turn) => turn.finish(turn.request === 'empty' ? '' : undefined) } })
+    const chat = topology({ name: 'chat', flows, agents: { A: { memory: 'session' } } })
+    const { models, heard } = spied(script({ A: ['hello'] }))
+    await using tutti = await opened({ models })
+    for (const input of ['nothing', 'empty']) await tutti.execute(code, { input, session: 's' })
+    expect(await tutti.execute(chat, { input: 'go', session: 's' })).toBe('hello')
+    expect(told(heard[0] as Heard)).toEqual(['user: nothing', 'assistant: (nothing)', 'user: empty', 'assistant: (nothing)', 'user: go'])
+  })
+
   test('shows it to its instructions, and code sees what it was told and did', async () => {
     const seen: unknown[] = []
     const team = topology({

@@ -58,6 +58,8 @@ export function promptProblem(prompt: LanguageModelV3Prompt): string | null {
   for (const [index, message] of said.entries()) {
     const next = said[index + 1]
     if (message.role === 'user' && next?.role === 'user') return 'two users in a row'
+    if (message.role === 'system') return 'a system in the middle'
+    if (message.content.some((part) => part.type === 'text' && part.text.trim() === '')) return 'an empty text'
     if (message.role === 'tool' && said[index - 1]?.role !== 'assistant') return 'results of nothing'
     if (message.role !== 'assistant') continue
     if (message.content.length === 0) return 'an assistant who says nothing'

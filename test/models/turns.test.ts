@@ -154,6 +154,13 @@ describe('an answer of a model', () => {
     expect(lastResults(by('Hub')[1] as Heard)).toMatchObject([{ results: [{ value: 'A!' }, { value: 'B!' }] }])
   })
 
+  test('of blanks says nothing, alone or beside a call: it is sent back, and in no prompt', async () => {
+    const { result, by, events } = await play(hub({ text: ' \n' }, { text: '\n\n', calls: [sum(1, 2)] }, { calls: [finish('done')] }))
+    expect(result).toMatchObject({ status: 'succeeded', output: 'done' })
+    expect(rejections(events)).toMatchObject([{ problem: expect.stringMatching(/the answer is empty/) }])
+    expect(by('Hub')[2]?.options.prompt.filter(({ role }) => role === 'assistant')).toMatchObject([{ content: [{ type: 'tool-call' }] }])
+  })
+
   test('in prose is sent back where it would do nothing', async () => {
     const line = topology({ name: 'line', flows: ['Start -> A -> B -> End'], agents: { A: {}, B: {} } })
     const { result, by, events } = await play(script({ A: ['hm', { invoke: 'B', request: 1 }], B: [{ finish: 2 }] }), line)
