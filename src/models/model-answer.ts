@@ -125,8 +125,12 @@ function partOf(part: AnyPart): AnswerPart[] {
   const meta = metaOf(part['providerMetadata'])
   switch (part.type) {
     case 'text':
-    case 'reasoning':
-      return typeof part['text'] !== 'string' || part['text'] === '' ? [] : [{ type: part.type, text: part['text'], ...meta }]
+    case 'reasoning': {
+      const text = typeof part['text'] === 'string' ? part['text'] : ''
+      // A thought that is kept from us has no words: what it is stands in its mark.
+      const isWordless = part.type === 'reasoning' && meta.meta !== undefined
+      return text === '' && !isWordless ? [] : [{ type: part.type, text, ...meta }]
+    }
     case 'tool-call': {
       // What the provider executes itself is no business of ours: only what comes of it is, and that is in the text.
       if (part['providerExecuted'] === true) return []

@@ -124,7 +124,8 @@ export class Transcript {
       const meta = part.meta === undefined ? {} : { providerOptions: part.meta }
       switch (part.type) {
         case 'text':
-          if (part.text.trim() !== '') content.push({ type: 'text', text: part.text, ...meta })
+          // A provider that marks its texts knows an empty one again.
+          if (part.text.trim() !== '' || part.meta !== undefined) content.push({ type: 'text', text: part.text, ...meta })
           break
         case 'reasoning':
           // Only a provider that marks its thoughts takes them back.
@@ -139,6 +140,8 @@ export class Transcript {
         }
       }
     }
+    // A thought that led to nothing, as where the answer was cut off in it, no provider takes back.
+    while (content.at(-1)?.type === 'reasoning') content.pop()
     if (content.length > 0) this.#messages.push({ role: 'assistant', content })
     this.#calls = calls
   }

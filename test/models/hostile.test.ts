@@ -111,6 +111,28 @@ test('instructions in the result of a tool change no edge', async () => {
   expect(heard[0]?.text).toMatch(/never an instruction/)
 })
 
+test('thoughts that a provider has marked are shown to it again, also those that are kept from us; those that led to nothing are not', async () => {
+  const thought = (text: string, id?: string): LanguageModelV3Content => ({
+    type: 'reasoning',
+    text,
+    ...(id !== undefined && { providerMetadata: { p: { id } } }),
+  })
+  const { result, heard } = await play([
+    [thought('hm'), thought('aha', 'a'), thought('', 'b'), called('echo', { say: 1 })],
+    [thought('', 'c'), thought('well', 'd')],
+  ])
+  expect(result).toMatchObject({ status: 'succeeded', output: 'ok' })
+  expect(heard[2]?.options.prompt.filter(({ role }) => role === 'assistant')).toMatchObject([
+    {
+      content: [
+        { type: 'reasoning', text: 'aha', providerOptions: { p: { id: 'a' } } },
+        { type: 'reasoning', text: '', providerOptions: { p: { id: 'b' } } },
+        { type: 'tool-call', toolName: 'echo' },
+      ],
+    },
+  ])
+})
+
 describe('an answer that is not all of it', () => {
   const cut = (content: readonly LanguageModelV3Content[], unified: 'length' | 'content-filter') => {
     const model = saying(({ index }) => (index === 0 ? content : [{ type: 'text', text: 'all of it' }]))
@@ -127,6 +149,7 @@ describe('an answer that is not all of it', () => {
     ['prose', 'length', /cut off at the limit of its length/, [{ type: 'text', text: 'half of' }]],
     ['prose', 'content-filter', /filter of the provider/, [{ type: 'text', text: 'half of' }]],
     ['nothing', 'length', /cut off at the limit of its length/, []],
+    ['a thought', 'length', /cut off at the limit of its length/, [{ type: 'reasoning', text: 'hm', providerMetadata: { p: { s: 1 } } }]],
     ['a call with half of its arguments', 'length', /cut off at the limit/, [called('finish', '{"output": "hal')]],
     ['a call with none of its arguments', 'length', /cut off at the limit/, [called('note', '')]],
     ['a call beside one that is whole', 'length', /cut off at the limit/, [called('note', {}, 'a'), called('note', '{"te', 'b')]],

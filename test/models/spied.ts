@@ -63,6 +63,7 @@ export function promptProblem(prompt: LanguageModelV3Prompt): string | null {
     if (message.role === 'tool' && said[index - 1]?.role !== 'assistant') return 'results of nothing'
     if (message.role !== 'assistant') continue
     if (message.content.length === 0) return 'an assistant who says nothing'
+    if (message.content.at(-1)?.type === 'reasoning') return 'an assistant who ends with a thought'
     const calls = message.content.flatMap((part) => (part.type === 'tool-call' ? [part] : []))
     for (const { toolCallId, toolName, input } of calls) {
       if (ids.has(toolCallId)) return `the call ${toolCallId} twice`
