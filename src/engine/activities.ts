@@ -4,7 +4,7 @@ import { andThen, settle } from '../define/maybe.js'
 import type { Resource } from '../define/resource.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { ActivityContext } from '../define/work.js'
-import type { ActivitySpeaker, Command } from '../kernel/command.js'
+import type { ActivitySpeaker, Command, Refusal } from '../kernel/command.js'
 import type { Event } from '../kernel/event.js'
 import type { Failure } from '../kernel/failure.js'
 import type { NotJson } from '../kernel/json.js'
@@ -18,7 +18,7 @@ import type { ExecutionPort } from './execution.js'
 import type { ActivityOutcome } from './seam.js'
 
 /** What the activities of a turn need of its run. */
-export type ActivityPort = Pick<ExecutionPort, 'clockOf' | 'maxValue' | 'graceMs' | 'later' | 'submit' | 'mayGoOn' | 'known'>
+export type ActivityPort = Pick<ExecutionPort, 'clockOf' | 'maxValue' | 'graceMs' | 'later' | 'mayGoOn' | 'known'>
 
 /** Whose activities they are: one execution of a turn. */
 export interface ActivityOwner {
@@ -27,6 +27,8 @@ export interface ActivityOwner {
   emit(data: unknown): void
   /** `nonce/run/branch/turn`, and the number of rejections after one: the same on every attempt. */
   idempotencyKey(): string
+  /** Says something; `settled` is told, once, whether it was refused. */
+  say(command: Command, settled: (outcome: { readonly refusal?: Refusal | undefined }) => void): void
   /** Durable sleeps don't count against the attempt's timeout. */
   onSleeping(sleeping: boolean): void
   /** The body has asked for something else than the journal says: the attempt is over. */
@@ -199,7 +201,7 @@ export class Activities {
       this.#sleeps.add(key)
       this.#setSleeping(1)
       if (this.#known.get(key)?.status === 'sleeping') return
-      this.#port.submit(this.#owner.attempt, { type: 'sleep.start', ...this.#speakerOf(call), ms }, nothing)
+      this.#owner.say({ type: 'sleep.start', ...this.#speakerOf(call), ms }, nothing)
     }) as Promise<void>
   }
 
@@ -418,7 +420,7 @@ export class Activities {
       return this.#record({ type: 'activity.fail', ...speaker, error: unknownOutcome(speaker, left) })
     if (here || (idempotent !== false && undo === undefined && reserve === undefined)) return this.#try(task, 1)
     const marks = { ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }) }
-    this.#port.submit(this.#owner.attempt, { type: 'activity.start', ...speaker, ...marks }, ({ refusal }) => {
+    this.#owner.say({ type: 'activity.start', ...speaker, ...marks }, ({ refusal }) => {
       if (refusal !== undefined) return this.#leave()
       // Not at once: whoever says so has others to tell before anything of a user runs.
       queueMicrotask(() => this.#try(task, 1))
@@ -490,7 +492,7 @@ export class Activities {
   }
 
   #record(command: Command): void {
-    this.#port.submit(this.#owner.attempt, command, () => this.#leave())
+    this.#owner.say(command, () => this.#leave())
   }
 
   #mayRetry({ retry }: ActivityOptions, attempt: number, { error, retryable }: Extract<ActivityOutcome, { error: Failure }>): boolean {

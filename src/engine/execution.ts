@@ -84,6 +84,9 @@ export interface ExecutionPort {
 }
 
 const nothing = (): void => {}
+
+/** What comes of saying something to an engine that is closed. */
+const unheard = Object.freeze({ refusal: Object.freeze({ code: 'STALE_ATTEMPT', message: 'the engine is closed' } as const) })
 const noResources: ReadonlyMap<string, unknown> = new Map<string, unknown>([])
 
 /**
@@ -113,6 +116,8 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   /** Whether its body runs, and who waits for that to end. */
   #isBodyOver = true
   #onBodyOver: () => void = nothing
+  /** The engine is closed, and listens no more: what a step still has to say is not waited for. */
+  #isLeft = false
   /** It is known what it came to: what its body did, or that nobody waits for that any more. */
   #isDecided = false
   /** What is left of it is to wait for another run. */
@@ -183,6 +188,11 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     if (this.#isDecided) return
     this.#isDecided = true
     this.#conclude(command)
+  }
+
+  say(command: Command, settled: (outcome: { readonly refusal?: Refusal | undefined }) => void): void {
+    if (this.#isLeft) settled(unheard)
+    else this.#port.submit(this.attempt, command, settled)
   }
 
   onBroken(error: Error): void {
@@ -282,6 +292,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
 
   /** The engine is closed: the body is aborted and awaited for its grace, and says nothing more. */
   async leave(why: string): Promise<void> {
+    this.#isLeft = true
     const grace = new AbortController()
     const ended = new Promise<void>((resolve) => {
       this.#onBodyOver = resolve

@@ -3,7 +3,8 @@ import { tool, topology } from 'tutti'
 import { script } from 'tutti/testing'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { deferred, journal, opened, rest } from '../engine/opened.js'
+import { deferred, journal, opened, rest, untilAborted } from '../engine/opened.js'
+import { Folder } from '../stores/folder.js'
 
 interface Shop {
   readonly log: string[]
@@ -69,4 +70,30 @@ test('a tool that completes after its turn was aborted is undone, and its result
   expect(log).toEqual(['bought tea', 'gave back tea for tea'])
   const types = (await journal(run)).map(({ type }) => type)
   expect(types.filter((type) => type === 'undo.completed')).toHaveLength(1)
+})
+
+test('an engine that is closed waits for a tool that can be undone as long as it runs, not for all of its grace', async () => {
+  const keys: string[] = []
+  const book = tool({
+    description: 'Books.',
+    input: z.object({}),
+    run: async (_, { idempotencyKey, signal }) => {
+      keys.push(idempotencyKey)
+      if (keys.length === 1) await untilAborted(signal).catch(() => {})
+      return 'booked'
+    },
+    compensate: () => {},
+  })
+  const shop = topology({ name: 'shop', flows: ['Start -> A -> End'], agents: { A: { tools: { book } } } })
+  const models = script({ A: [{ tool: 'book', input: {} }, { finish: 'done' }] })
+  using folder = new Folder()
+  const at = { store: folder.file(), models, definitions: [shop] }
+  const first = await opened({ ...at, graceMs: 600_000 })
+  const { id } = await first.start(shop)
+  while (keys.length === 0) await rest()
+  await first.close()
+  // Nobody was there any more to whom it could have said that it was done: it is done again, under its key.
+  await using second = await opened(at)
+  expect(await (await second.run(id)).output()).toBe('done')
+  expect(keys).toEqual([keys[0], keys[0]])
 })
