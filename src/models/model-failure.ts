@@ -17,6 +17,8 @@ interface AnyError {
 
 const networkCodes = /^(?:ECONNRESET|ECONNREFUSED|ECONNABORTED|EPIPE|ETIMEDOUT|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|UND_ERR_\w+)$/
 const networkWords = /fetch failed|terminated|network|socket hang up|other side closed|premature close/i
+/** What the AI SDK calls an answer that it can't read: it breaks off, or is the word of a server in between. */
+const unreadable = /^AI_(?:JSONParseError|TypeValidationError|EmptyResponseBodyError)$/
 /** How deep the causes of an error are looked at. */
 const causesMax = 5
 /** Nobody waits longer than this for a server that asks for it. */
@@ -45,9 +47,10 @@ export function modelFailure(thrown: unknown, model: string, attempt: number, no
 
 /** Whether the server had said yes to a call that failed: its answer could not be read to the end. */
 export function wasTaken(thrown: unknown): boolean {
-  const status = statusIn(causesOf(thrown))
-  return status !== undefined && status >= 200 && status < 300
+  return isFine(statusIn(causesOf(thrown)))
 }
+
+const isFine = (status: number | undefined): boolean => status !== undefined && status >= 200 && status < 300
 
 /** How long the server wants to be left alone, if it said so. */
 export function retryAfterOf(failure: Failure): number | undefined {
@@ -64,7 +67,9 @@ export function attemptsOf(failure: Failure): number {
 /** Where the AI SDK says only that an answer could not be read, its cause says why. */
 function wordsOf(thrown: unknown, [, cause]: readonly AnyError[]): string {
   const { message } = failureOf(thrown)
-  return /^Failed to process \w+ response$/.test(message) && cause !== undefined ? `${message}: ${failureOf(cause).message}` : message
+  return /^(?:Failed to process \w+|Invalid JSON) response$/.test(message) && cause !== undefined
+    ? `${message}: ${failureOf(cause).message}`
+    : message
 }
 
 function causesOf(thrown: unknown): AnyError[] {
@@ -82,6 +87,8 @@ function passes(errors: readonly AnyError[]): boolean {
   // An answer that was cut off is reported with the status of its beginning, which was fine.
   if (errors.some(isNetwork)) return true
   const status = statusIn(errors)
+  // As in a stream: whether somebody listens decides nothing.
+  if (isFine(status) && errors.some(({ name }) => typeof name === 'string' && unreadable.test(name))) return true
   if (status !== undefined) return status === 408 || status === 409 || status === 429 || status >= 500
   return errors.some(({ isRetryable }) => isRetryable === true)
 }

@@ -15,6 +15,8 @@ export type Answer =
   | { readonly hang: 'middle'; readonly text: string }
   /** A text that has no end, with this status. */
   | { readonly endless: number }
+  /** Exactly this, with a status that says that all is well. */
+  | { readonly raw: string }
 
 /** A tool call. Text as input is sent as it is, so that it can be no JSON. */
 export interface Call {
@@ -162,6 +164,10 @@ async function say(answer: Answer, received: Received, response: ServerResponse)
     for (const more = Buffer.alloc(1_000_000, 'x'); !response.destroyed; ) await write(response, more)
     return
   }
+  if ('raw' in answer) {
+    response.writeHead(200, { 'content-type': received.body.stream === true ? 'text/event-stream' : 'application/json' })
+    return end(response, [Buffer.from(answer.raw)])
+  }
   return sayWell(answer, received, response)
 }
 
@@ -175,7 +181,7 @@ function refuse(
   return end(response, [Buffer.from(JSON.stringify({ error: { message: message ?? `status ${status}`, type: 'scripted', code: null } }))])
 }
 
-type Said = Exclude<Answer, string | { status: number } | { cut: string } | { hang: string } | { endless: number }>
+type Said = Exclude<Answer, string | { status: number } | { cut: string } | { hang: string } | { endless: number } | { raw: string }>
 
 async function sayWell(answer: Said, { body, n }: Received, response: ServerResponse): Promise<void> {
   if (body.stream === true) {

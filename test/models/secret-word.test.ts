@@ -127,6 +127,9 @@ describe.each([
     ['500', { status: 500 }, 250],
     ['a connection that is cut at once', { cut: 'before' }, 250],
     ['a connection that is cut in the middle', { cut: 'middle', text: 'BE but not to the end' }, 250],
+    ['an answer that breaks off though its connection does not', { raw: '{"choices": [{"mess' }, 250],
+    ['the word of a server in between', { raw: '<html>Bad gateway</html>' }, 250],
+    ['an error that looks like an answer', { raw: '{"error": {"message": "Provider returned error", "code": 502}}' }, 250],
   ])('is found in spite of %s', async (__, trouble, waitMs) => {
     await using game = await timed()
     const asked: number[] = []

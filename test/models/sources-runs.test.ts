@@ -239,6 +239,14 @@ describe('an answer of a server that can not be read', () => {
     await Promise.all(server.requests.map(({ aborted }) => aborted))
   })
 
+  test('for good because it can not be read is told in words that say what came instead', async () => {
+    await using server = await OpenAiServer.start(() => ({ raw: '{"error": {"message": "out of credit"}}' }))
+    await using tutti = await open({ store: 'memory:' })
+    const message = expect.stringMatching(/out of credit/) as string
+    expect(await (await tutti.start(solo(server))).result()).toMatchObject({ status: 'failed', error: { code: 'MODEL_FAILED', message } })
+    expect(server.requests).toHaveLength(2)
+  })
+
   test('because it was cut counts in a limit with what it was asked; one that was refused does not', async () => {
     await using server = await OpenAiServer.start(({ n }) => (n === 0 ? { cut: 'middle', text: 'half of it' } : 'all of it'))
     await using other = await OpenAiServer.start(({ n }) => (n === 0 ? { status: 503 } : 'all of it'))
