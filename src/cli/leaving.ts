@@ -1,16 +1,7 @@
 import { CliError } from './cli-error.js'
 import { errorLines } from './error-lines.js'
-import { exitCode, type ExitCode } from './exit-code.js'
+import { exitCode } from './exit-code.js'
 import type { Terminal } from './terminal.js'
-
-/** Whether this process ends because a command wants it to. */
-let isWanted = false
-
-/** Ends the process. */
-export function leave(code: ExitCode): never {
-  isWanted = true
-  process.exit(code)
-}
 
 /** What Node ends with when nothing is left that an `await` could come to its end by. */
 const nothingLeft = 13
@@ -18,7 +9,7 @@ const nothingLeft = 13
 /** Says so when code that was loaded ends the process under a command, which is then not done, whatever that code says. */
 export function tellWhoLeaves(terminal: Terminal): void {
   process.on('exit', (code) => {
-    if (isWanted) return
+    if (terminal.isLeft) return
     const why =
       process.exitCode === nothingLeft
         ? 'what was loaded waits for something that never comes'

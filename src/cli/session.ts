@@ -5,7 +5,6 @@ import type { Ask } from '../inspect/ask.js'
 import { isOver } from '../kernel/state.js'
 import { open } from '../open.js'
 import { exitCode, type ExitCode } from './exit-code.js'
-import { leave } from './leaving.js'
 import type { Loaded } from './load-file.js'
 import { type Progress, progressOn } from './progress.js'
 import { RunTree, type Stop } from './run-tree.js'
@@ -75,7 +74,7 @@ export class Session implements AsyncDisposable {
   /** Goes on with a run until it stops, and tells how it goes. Ctrl-C pauses it, durably; another one kills. */
   async drive(run: Run, { tree, progress }: Following): Promise<Driven> {
     // Kept to the end of the process: the second one must kill also while what the first has paused is let go.
-    const interrupt = (this.#interrupt ??= new Interrupt(() => this.#watched.moved()))
+    const interrupt = (this.#interrupt ??= new Interrupt(this.terminal, () => this.#watched.moved()))
     this.#progress = progress
     try {
       for (;;) {
@@ -166,9 +165,9 @@ export async function pausedBy(run: Run): Promise<boolean> {
 class Interrupt {
   came = false
 
-  constructor(tell: () => void) {
+  constructor(terminal: Terminal, tell: () => void) {
     process.on('SIGINT', () => {
-      if (this.came) leave(exitCode.interrupted)
+      if (this.came) terminal.leave(exitCode.interrupted)
       this.came = true
       tell()
     })

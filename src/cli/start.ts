@@ -3,7 +3,7 @@ import { CliError, wrongUse } from './cli-error.js'
 import { commands, type Listed } from './commands.js'
 import { errorLines } from './error-lines.js'
 import { exitCode, type ExitCode } from './exit-code.js'
-import { leave, tellWhoLeaves } from './leaving.js'
+import { tellWhoLeaves } from './leaving.js'
 import { specOf } from './spec-of.js'
 import { Terminal } from './terminal.js'
 
@@ -12,10 +12,10 @@ export async function start(args: readonly string[], version: () => string): Pro
   // Kept, because what is loaded later finds another standard output.
   const { stdout, stderr } = process
   const terminal = new Terminal(stdout, stderr, process.env)
-  const end = (code: ExitCode): void => void stderr.write('', () => leave(code))
+  const end = (code: ExitCode): void => void stderr.write('', () => terminal.leave(code))
   stdout.on('error', (error: NodeJS.ErrnoException) => {
     // Whoever reads may go before all is said: that is no failure of ours, and nobody wants the rest.
-    if (error.code === 'EPIPE') leave(exitCode.done)
+    if (error.code === 'EPIPE') terminal.leave(exitCode.done)
     terminal.note(errorLines(new CliError(exitCode.failed, `standard output could not be written: ${error.message}`)).lines[0])
     end(exitCode.failed)
   })

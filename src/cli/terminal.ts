@@ -1,4 +1,5 @@
 import { painted, unpainted } from '../inspect/theme.js'
+import type { ExitCode } from './exit-code.js'
 import { pieces, type Shown } from './shown.js'
 
 /** What a command may write to: data to one side, everything else to the other. */
@@ -6,11 +7,23 @@ export class Terminal {
   readonly #out: NodeJS.WriteStream
   readonly #err: NodeJS.WriteStream
   readonly #env: NodeJS.ProcessEnv
+  #isLeft = false
 
   constructor(out: NodeJS.WriteStream, err: NodeJS.WriteStream, env: NodeJS.ProcessEnv) {
     this.#out = out
     this.#err = err
     this.#env = env
+  }
+
+  /** Whether the process ends because a command wants it to. */
+  get isLeft(): boolean {
+    return this.#isLeft
+  }
+
+  /** Ends the process. */
+  leave(code: ExitCode): never {
+    this.#isLeft = true
+    process.exit(code)
   }
 
   /** A line of data. */
