@@ -28,6 +28,8 @@ export class RunTree {
   readonly id: string
   readonly #store: Store
   readonly #states = new Map<string, State>()
+  /** Per run: who executes it, if anybody does. */
+  readonly #workers = new Map<string, number | null>()
   /** Per run: the agents that may not act, with no end in sight. */
   readonly #held = new Map<string, ReadonlySet<string>>()
 
@@ -46,6 +48,7 @@ export class RunTree {
     const seen = await this.#read(this.id)
     if (!hasChildren(this.state())) return seen
     const children = await this.#store.list({ prefix: `${this.id}:`, limit: Number.POSITIVE_INFINITY })
+    for (const { id, worker } of children) this.#workers.set(id, worker)
     const behind = children.filter(({ id, head, waits }) => head > this.state(id).seq || waits.includes('agent') || this.#held.has(id))
     const all = await Promise.all(behind.map(({ id }) => this.#read(id)))
     return [...seen, ...all.flat()].sort((a, b) => a.event.at - b.event.at)
@@ -57,6 +60,7 @@ export class RunTree {
     if (loaded === null) return []
     const events = await eventsOf(this.#store, loaded, state.seq)
     this.#states.set(run, events.reduce(evolve, state))
+    this.#workers.set(run, loaded.row.worker)
     if (loaded.row.waits.includes('agent')) this.#held.set(run, await this.#heldIn(run))
     else this.#held.delete(run)
     return events.map((event) => ({ run, event }))
@@ -76,6 +80,8 @@ export class RunTree {
     if (state.run === null) return null
     if (isOver(state)) return state.outcome === null ? null : { kind: 'ended', outcome: state.outcome }
     if (state.aborting.size > 0) return null
+    // What was in flight when its process died is not executed again before somebody resumes the run.
+    if (state.pausedAt !== null && this.#workers.get(id) === null) return { kind: 'paused' }
     const children: Stop[] = []
     for (const attempt of attemptsOf(state)) {
       const stop = this.#stopOfTurn(state, attempt)

@@ -205,6 +205,37 @@ test('a run that needs an agent who is paused stops with 4, and goes on once the
   expect(await place.tutti('resume', '@last')).toMatchObject({ code: 4, err: expect.stringContaining('Orchestrator asks') })
 })
 
+test('an answer to a run that was paused after its process died stops there, with 4, whatever was in flight', async () => {
+  using place = new Place()
+  place.write(
+    'both.mjs',
+    `import { appendFileSync, existsSync } from 'node:fs'
+import { topology } from 'tutti'
+export default topology({
+  name: 'both',
+  flows: ['Start -> Desk -> End', 'Desk <-> Clerk | Slow', 'Clerk -> User'],
+  agents: {
+    Desk: { act: { request: (turn) => turn.fork(['Clerk', 'Slow']), join: (turn, { values }) => turn.finish(values.join(' ')) } },
+    Clerk: { act: { request: (turn) => turn.ask('tea?'), answer: (turn, value) => turn.reply(value) } },
+    Slow: async (turn) => {
+      appendFileSync('begun', 'x')
+      while (!existsSync('go')) await new Promise((resolve) => setTimeout(resolve, 10))
+      return turn.reply('slow')
+    },
+  },
+})`,
+  )
+  const run = place.begin('run', 'both.mjs', '--id', 'b')
+  await until('both are under way', () => place.has('begun') && run.err().includes('ask.opened'))
+  run.process.kill('SIGKILL')
+  await run.end
+  expect(await place.tutti('pause', 'b')).toMatchObject({ code: 0 })
+  const answered = await place.tutti('answer', 'b', 'r.0~1', '"yes"')
+  expect(answered).toMatchObject({ code: 4, err: expect.stringMatching(/the run b is paused; go on with: tutti resume b\n$/) })
+  place.write('go', '')
+  expect(await place.tutti('resume', 'b')).toMatchObject({ code: 0, out: 'yes slow\n' })
+})
+
 test('a run whose code nobody has named is resumed and answered, and what is left to do is said as JSON too', async () => {
   using place = new Place()
   await using tutti = await open({ store: join(place.folder, '.tutti', 'tutti.db') })
