@@ -18,7 +18,8 @@ export interface Seen {
 /** Where a run does not go on by itself. */
 export type Stop =
   | { readonly kind: 'ended'; readonly outcome: Outcome }
-  | { readonly kind: 'paused' }
+  /** It is paused itself, or waits for child runs that are. */
+  | { readonly kind: 'paused'; readonly runs: readonly string[] }
   | { readonly kind: 'person'; readonly asks: readonly Ask[] }
   /** Those who would have to act may not, until somebody says so. */
   | { readonly kind: 'agent'; readonly agents: readonly string[] }
@@ -81,21 +82,22 @@ export class RunTree {
     if (isOver(state)) return state.outcome === null ? null : { kind: 'ended', outcome: state.outcome }
     if (state.aborting.size > 0) return null
     // What was in flight when its process died is not executed again before somebody resumes the run.
-    if (state.pausedAt !== null && this.#workers.get(id) === null) return { kind: 'paused' }
+    if (state.pausedAt !== null && this.#workers.get(id) === null) return { kind: 'paused', runs: [id] }
     const children: Stop[] = []
     for (const attempt of attemptsOf(state)) {
       const stop = this.#stopOfTurn(state, attempt)
       if (stop === null || stop.kind === 'ended') return null
       children.push(stop)
     }
-    if (state.pausedAt !== null) return { kind: 'paused' }
+    if (state.pausedAt !== null) return { kind: 'paused', runs: [id] }
     if ([...state.timers.values()].some(({ kind }) => kind === 'backoff' || kind === 'sleep')) return null
     const own = [...state.asks.values()].map((ask) => askView(state, ask))
     const asks = [...own, ...children.flatMap((stop) => (stop.kind === 'person' ? stop.asks : []))]
     if (asks.length > 0) return { kind: 'person', asks: asks.sort((a, b) => a.openedAt - b.openedAt) }
     const agents = new Set(children.flatMap((stop) => (stop.kind === 'agent' ? stop.agents : [])))
     if (agents.size > 0) return { kind: 'agent', agents: [...agents].sort() }
-    return children.length > 0 ? { kind: 'paused' } : null
+    const runs = children.flatMap((stop) => (stop.kind === 'paused' ? stop.runs : []))
+    return runs.length > 0 ? { kind: 'paused', runs } : null
   }
 
   /** A step that runs a definition stops where that does, a turn whose agent may not act stops there; every other in flight goes on. */

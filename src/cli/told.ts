@@ -25,7 +25,8 @@ export function tell(terminal: Terminal, run: Named, driven: Driven, json: boole
       return
     }
     case 'paused':
-      return terminal.note(shown`the run ${run.id} is paused; go on with: ${commandOf('resume', run)}`)
+      for (const id of driven.runs) terminal.note(shown`the run ${id} is paused; go on with: ${commandOf('resume', { ...run, id })}`)
+      return
     case 'person':
       for (const ask of driven.asks) terminal.note(askLine(ask, run.store))
       return
@@ -57,7 +58,7 @@ function jsonOf(id: string, driven: Driven): object {
     case 'ended':
       return { id, ...driven.outcome }
     case 'paused':
-      return { id, status: 'paused' }
+      return driven.runs.includes(id) ? { id, status: 'paused' } : { id, status: 'running', paused: driven.runs }
     case 'interrupted':
       return { id, status: 'paused' }
     case 'person':

@@ -106,12 +106,25 @@ async function mayResume(store: Store, row: RunRow): Promise<void> {
   if (row.endedAt !== null)
     throw new TuttiError('RUN_ENDED', `the run ${row.id} has ended: it ${row.status === 'cancelled' ? 'was cancelled' : row.status}`)
   if (await isStranded(store, row)) return
-  const hint = row.waits.includes('person')
-    ? 'it waits for a person: tutti asks lists the questions'
-    : row.waits.includes('agent')
-      ? 'it waits for an agent that may not act now: see tutti agents'
-      : 'somebody else may have resumed it'
+  const hint = await whyNot(store, row)
   throw new TuttiError('RUN_NOT_PAUSED', `the run ${row.id} is not paused`, { hint })
+}
+
+/** What it waits for instead, itself or in a child run. */
+async function whyNot(store: Store, { id }: RunRow): Promise<string> {
+  const tree = new RunTree(store, id)
+  await tree.catchUp()
+  const stop = tree.stop()
+  switch (stop?.kind) {
+    case 'person':
+      return 'it waits for a person: tutti asks lists the questions'
+    case 'agent':
+      return 'it waits for an agent that may not act now: see tutti agents'
+    case 'paused':
+      return `it waits for ${stop.runs.join(', ')}: resume that`
+    default:
+      return 'somebody else may have resumed it'
+  }
 }
 
 async function checkVersion(run: Run, row: RunRow, { definition, origin }: Loaded): Promise<void> {

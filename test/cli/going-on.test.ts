@@ -281,6 +281,21 @@ export default graph('desk')
     expect(await place.json('ls')).toMatchObject([{ id: 'd', status: 'succeeded' }])
   })
 
+  test('whose run is paused by itself is not said of the run that waits for it', async () => {
+    using place = new Place()
+    place.write('asking.mjs', files.asking)
+    expect(await place.tutti('run', 'asking.mjs', '--id', 'd')).toMatchObject({ code: 4 })
+    const waits = await place.tutti('resume', 'd')
+    expect(waits).toMatchObject({ code: 1, err: expect.stringMatching(/RUN_NOT_PAUSED.*it waits for a person/) })
+    expect(await place.tutti('pause', 'd:each:0')).toMatchObject({ code: 0 })
+    const other = await place.tutti('answer', 'd:each:1', 'r~1', '"s"', '--json')
+    expect(other).toMatchObject({ code: 4, err: expect.stringMatching(/the run d:each:0 is paused; go on with: tutti resume d:each:0\n$/) })
+    expect(JSON.parse(other.out)).toEqual({ id: 'd', status: 'running', paused: ['d:each:0'] })
+    expect(await place.tutti('resume', 'd')).toMatchObject({ code: 1, err: expect.stringMatching(/it waits for d:each:0: resume that/) })
+    expect(await place.tutti('resume', 'd:each:0')).toMatchObject({ code: 4, err: expect.stringMatching(/answer d:each:0 r~1/) })
+    expect(await place.tutti('answer', 'd:each:0', 'r~1', '"n"')).toMatchObject({ code: 0, out: 'n s\n' })
+  })
+
   test('goes on with the child run alone where the file that is named has only that', async () => {
     using place = new Place()
     place.write('asking.mjs', files.asking)
