@@ -7,7 +7,6 @@ import type { Ask } from '../inspect/ask.js'
 import type { CliCommand } from './cli-command.js'
 import { jsonOption, storeOption } from './cli-command.js'
 import { DemoProgress } from './demo-progress.js'
-import { RunTree } from './run-tree.js'
 import { type Driven, exitOf, pausedBy, type Session } from './session.js'
 import { escaped, type Shown, shown } from './shown.js'
 import { storePlace } from '../stores/open-store.js'
@@ -46,7 +45,7 @@ export const command: CliCommand = {
 
 /** Plays it to its end, with the question in between. */
 async function played(terminal: Terminal, session: Session, run: Run): Promise<Driven> {
-  const following = { tree: new RunTree(session.store, run.id), progress: new DemoProgress(terminal) }
+  const following = { tree: session.treeOf(run.id), progress: new DemoProgress(terminal) }
   for (;;) {
     const driven = await session.drive(run, following)
     if (driven.kind !== 'person') return driven

@@ -1,10 +1,11 @@
 import { agentKind, decodeAgent } from '../engine/agent-record.js'
 import { childRunId } from '../engine/child-run.js'
 import { askView } from '../engine/run-view.js'
-import type { Store } from '../engine/store.js'
+import type { RunRow, Store } from '../engine/store.js'
 import type { Ask } from '../inspect/ask.js'
 import type { Event } from '../kernel/event.js'
 import { evolve } from '../kernel/evolve.js'
+import { attemptId } from '../kernel/ids.js'
 import type { Attempt, Outcome, State } from '../kernel/state.js'
 import { attemptsOf, isOver, newState } from '../kernel/state.js'
 import { eventsOf } from './journal.js'
@@ -24,18 +25,23 @@ export type Stop =
   /** Those who would have to act may not, until somebody says so. */
   | { readonly kind: 'agent'; readonly agents: readonly string[] }
 
+/** The attempts of a run that are executed by this process; null if it is not executed here. */
+export type Executing = (run: string) => Promise<ReadonlySet<string> | null>
+
 /** A run and its child runs, as far as their journals have been read. Whoever executes them, this only reads. */
 export class RunTree {
   readonly id: string
   readonly #store: Store
   readonly #states = new Map<string, State>()
-  /** Per run: who executes it, if anybody does. */
-  readonly #workers = new Map<string, number | null>()
+  /** Per run that is paused: the attempts that are still in flight; null: whoever executes it knows. */
+  readonly #inFlight = new Map<string, ReadonlySet<string> | null>()
+  readonly #executing: Executing
   /** Per run: the agents that may not act, with no end in sight. */
   readonly #held = new Map<string, ReadonlySet<string>>()
 
-  constructor(store: Store, id: string) {
+  constructor(store: Store, id: string, executing: Executing = async () => null) {
     this.#store = store
+    this.#executing = executing
     this.id = id
   }
 
@@ -49,7 +55,7 @@ export class RunTree {
     const seen = await this.#read(this.id)
     if (!hasChildren(this.state())) return seen
     const children = await this.#store.list({ prefix: `${this.id}:`, limit: Number.POSITIVE_INFINITY })
-    for (const { id, worker } of children) this.#workers.set(id, worker)
+    for (const child of children) await this.#look(child)
     const behind = children.filter(({ id, head, waits }) => head > this.state(id).seq || waits.includes('agent') || this.#held.has(id))
     const all = await Promise.all(behind.map(({ id }) => this.#read(id)))
     return [...seen, ...all.flat()].sort((a, b) => a.event.at - b.event.at)
@@ -61,10 +67,15 @@ export class RunTree {
     if (loaded === null) return []
     const events = await eventsOf(this.#store, loaded, state.seq)
     this.#states.set(run, events.reduce(evolve, state))
-    this.#workers.set(run, loaded.row.worker)
+    await this.#look(loaded.row)
     if (loaded.row.waits.includes('agent')) this.#held.set(run, await this.#heldIn(run))
     else this.#held.delete(run)
     return events.map((event) => ({ run, event }))
+  }
+
+  /** What has not begun when its run is paused, or was in flight when its process died, is not executed before somebody resumes the run. */
+  async #look({ id, status, worker }: RunRow): Promise<void> {
+    if (status === 'paused') this.#inFlight.set(id, worker === null ? new Set() : await this.#executing(id))
   }
 
   /** One that is held until a time goes on by itself; and who was let go since has only not been told yet. */
@@ -81,10 +92,10 @@ export class RunTree {
     if (state.run === null) return null
     if (isOver(state)) return state.outcome === null ? null : { kind: 'ended', outcome: state.outcome }
     if (state.aborting.size > 0) return null
-    // What was in flight when its process died is not executed again before somebody resumes the run.
-    if (state.pausedAt !== null && this.#workers.get(id) === null) return { kind: 'paused', runs: [id] }
+    const inFlight = state.pausedAt === null ? null : (this.#inFlight.get(id) ?? null)
     const children: Stop[] = []
     for (const attempt of attemptsOf(state)) {
+      if (inFlight?.has(attemptId(attempt.branch, attempt.turn, attempt.attempt)) === false) continue
       const stop = this.#stopOfTurn(state, attempt)
       if (stop === null || stop.kind === 'ended') return null
       children.push(stop)

@@ -1,4 +1,5 @@
 import { TuttiError } from '../define/tutti-error.js'
+import { engineOf } from '../engine/engine-of.js'
 import type { Run, Tutti } from '../engine/tutti.js'
 import type { Store } from '../engine/store.js'
 import type { Ask } from '../inspect/ask.js'
@@ -14,6 +15,9 @@ import { WatchedStore } from './watched-store.js'
 
 /** How long bodies that do not listen to their signal are waited for when a person has interrupted; a run survives that they are cut off. */
 const letGoMs = 1_000
+
+/** How often is looked whether a run that is paused has come to rest. */
+const lookMs = 200
 
 /** What became of a run that was executed here, or followed. */
 export type Driven = Stop | { readonly kind: 'interrupted' }
@@ -84,7 +88,10 @@ export class Session implements AsyncDisposable {
         if (stop !== null) return stop
         if (interrupt.came && (await pausedBy(run))) return { kind: 'interrupted' }
         if ((await run.summary()).waitsFor.includes('definition')) throw await this.#cannotContinue(run)
+        // That something is not in flight any more is written nowhere.
+        const again = tree.state().pausedAt === null ? undefined : setTimeout(() => this.#watched.moved(), lookMs)
         await this.#watched.movedSince(version)
+        clearTimeout(again)
       }
     } finally {
       progress.end()
@@ -100,9 +107,17 @@ export class Session implements AsyncDisposable {
     })
   }
 
+  /** A run to follow, by one who knows what of it is executed here. */
+  treeOf(id: string): RunTree {
+    return new RunTree(this.store, id, async (run) => {
+      const entry = await engineOf(this.tutti).current(run)
+      return entry === null || entry.owner === null || entry.queue.length > 0 ? null : new Set(entry.executions.keys())
+    })
+  }
+
   /** Begins to follow a run: what has happened so far is known, and told to nobody. */
   async follow(id: string, progress: Progress = progressOn(this.terminal)): Promise<Following> {
-    const tree = new RunTree(this.store, id)
+    const tree = this.treeOf(id)
     progress.past(await tree.catchUp())
     return { tree, progress }
   }

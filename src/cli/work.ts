@@ -49,7 +49,7 @@ async function started(terminal: Terminal, work: Extract<Work, { type: 'run' }>)
       id: work.id,
       tags: tagsOf(loaded.origin),
     })
-    return { session, run, following: { tree: new RunTree(session.store, run.id), progress: progressOn(terminal) }, executes: true }
+    return { session, run, following: { tree: session.treeOf(run.id), progress: progressOn(terminal) }, executes: true }
   })
 }
 

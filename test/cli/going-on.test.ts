@@ -82,6 +82,39 @@ test('a pause from elsewhere stops a run that is being executed, with 4', async 
   expect(await run.end).toMatchObject({ code: 4, err: expect.stringMatching(/is paused; go on with: tutti resume w\n$/) })
 })
 
+test('a pause from elsewhere stops a run with 4 also if not all that it had started could begin', async () => {
+  using place = new Place()
+  place.write(
+    'crowd.mjs',
+    `import { appendFileSync, existsSync } from 'node:fs'
+import { topology } from 'tutti'
+export default topology({
+  name: 'crowd',
+  flows: ['Start -> Desk -> End', 'Desk <-> Clerk'],
+  agents: {
+    Desk: { act: { request: (turn) => turn.fork(['Clerk', 'Clerk', 'Clerk']), join: (turn, { values }) => turn.finish(values.join('')) } },
+    Clerk: {
+      concurrency: 1,
+      act: async (turn) => {
+        appendFileSync('begun', 'x')
+        while (!existsSync('go')) await new Promise((resolve) => setTimeout(resolve, 10))
+        return turn.reply('c')
+      },
+    },
+  },
+})
+`,
+  )
+  const run = place.begin('run', 'crowd.mjs', '--id', 'c')
+  await until('one of three has begun', () => place.read('begun') === 'x' && run.err().includes('turn.started r.2 Clerk'))
+  await place.tutti('pause', 'c')
+  await until('it is known', () => run.err().includes('run.paused'))
+  place.write('go', '')
+  expect(await run.end).toMatchObject({ code: 4, err: expect.stringMatching(/is paused; go on with: tutti resume c\n$/) })
+  expect(place.read('begun')).toBe('x')
+  expect(await place.tutti('resume', 'c')).toMatchObject({ code: 0, out: 'ccc\n' })
+})
+
 describe('--detach', () => {
   test('prints the id at once; the run goes on in a process of its own, through a question, to its end', async () => {
     using place = new Place()
