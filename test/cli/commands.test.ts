@@ -90,7 +90,7 @@ export default topology({ name: 'echo', flows: ['Start -> A -> End'], agents: { 
     expect(marked).toMatchObject({ code: 4, err: expect.stringContaining('asks {"about":{"a":1}}') })
     // A pipe that has nothing yet says so, instead of letting its reader wait.
     const pipe = join(place.folder, 'pipe')
-    execFileSync('mkfifo', [pipe])
+    execFileSync('sh', ['-c', 'mkfifo "$0"', pipe])
     const there = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK)
     const here = openSync(pipe, 'w')
     const late = spawn('sh', ['-c', '"$0" "$@" <&3', process.execPath, main, 'run', 'asking.mjs', '-i', '-'], {
