@@ -508,9 +508,10 @@ export class Activities {
   #again(task: Task, attempt: number, error: Failure): void {
     const { speaker, options } = task
     const controller = this.#controller()
+    const signal = options.stop === undefined ? controller.signal : AbortSignal.any([controller.signal, options.stop])
     const backoff = backoffMs({ ...once, ...options.retry }, attempt, `${this.#keyPrefix}/${speaker.key}/${attempt}`)
     settle(
-      () => this.#sleep(options.waitMs?.(error) ?? backoff, controller.signal),
+      () => this.#sleep(options.waitMs?.(error) ?? backoff, signal),
       () => {
         this.#controllers.delete(controller)
         this.#try(task, attempt + 1)

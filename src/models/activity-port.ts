@@ -14,6 +14,8 @@ export interface ActivityOptions extends StepOptions {
   readonly usage?: (result: { readonly value: unknown } | { readonly error: Failure }) => Usage | undefined
   /** How long to wait before it is tried again, instead of what its retry says; undefined: as that says. */
   readonly waitMs?: (failure: Failure) => number | undefined
+  /** Aborted where it is of no use any more: then it does not wait until it is tried again. */
+  readonly stop?: AbortSignal
 }
 
 /** Executes an activity: its result is recorded once and given back on re-execution. */

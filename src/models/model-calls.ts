@@ -78,6 +78,7 @@ export class ModelCalls {
         retry: { ...retryDefaults, ...retry },
         waitMs: retryAfterOf,
         usage: (result) => usageOf(result, broken),
+        ...(stop !== null && { stop }),
         ...(reserve !== null && { reserve }),
       }) as Promise<ModelAnswer>
     const answer = await guarded(this.#port, this.#made, prompt, call).catch((error: unknown) => this.#failed(error))
@@ -117,6 +118,7 @@ export class ModelCalls {
     try {
       const model = await this.#port.model()
       name = nameOfModel(model)
+      stop?.throwIfAborted()
       const abortSignal = stop === null ? ctx.signal : AbortSignal.any([ctx.signal, stop])
       const providerOptions = placeOptions({ ...place, index: place.index + ctx.attempt - 1 })
       const { broken: why, ...answer } = await answerOf(

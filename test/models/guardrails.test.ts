@@ -5,6 +5,7 @@ import { script } from 'tutti/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { playingModel } from '../../src/models/playing-model.js'
+import { ScriptedFailure } from '../../src/models/scripted-failure.js'
 import { deferred, journal, journalSoFar, opened, rest, untilAborted } from '../engine/opened.js'
 import { saying } from './spied.js'
 
@@ -130,6 +131,22 @@ describe('a guardrail', () => {
       answer.reject(new Error('too late'))
     },
   )
+
+  test('F2 that trips while the model is left alone for an hour is not waited for as long, and the model is not called again', async () => {
+    const verdict = deferred<string | null>()
+    let calls = 0
+    const models: ModelFactory = () =>
+      playingModel('tutti', 'test', () => {
+        calls++
+        throw new ScriptedFailure({ status: 429, retryAfterMs: 3_600_000 })
+      })
+    await using tutti = await opened({ models })
+    const run = await tutti.start(guarded({ name: 'G', parallel: true, before: () => verdict.promise }), { input: 'go' })
+    await rest()
+    verdict.resolve('stop that')
+    expect(await run.result()).toMatchObject(tripped('stop that'))
+    expect(calls).toBe(1)
+  })
 
   test('that trips decides, whoever is first, and the first declared of several', async () => {
     const guards = ['one', 'two'].map(
