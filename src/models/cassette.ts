@@ -59,9 +59,9 @@ export function replay(file: string): ModelFactory {
       provider: name.slice(0, slash),
       modelId: name.slice(slash + 1),
       supportedUrls: {},
-      doGenerate: async (options) => ({ ...play(options), warnings: [] }) as unknown as LanguageModelV3GenerateResult,
+      doGenerate: async (options) => ({ ...(await play(options)), warnings: [] }) as unknown as LanguageModelV3GenerateResult,
       doStream: async (options) => {
-        const { content, ...end } = play(options)
+        const { content, ...end } = await play(options)
         const finishReason = ended(end.finishReason)
         return { stream: streamOf(streamParts(content, { ...end, finishReason }) as unknown as LanguageModelV3StreamPart[]) }
       },
@@ -104,12 +104,19 @@ function recordingModel(agent: string, inner: LanguageModelV3, write: (entry: Ca
   ): Promise<T> => {
     const request = requestOf(options, process.env)
     const asked = { ...cassettePlace(agent, options), model: `${provider}/${modelId}`, hash: hashOf(request), request }
+    let isOver = false
+    // What comes first is what came of it: that it was answered, failed, or was given up.
+    const note = (answer: CassetteEntry['answer']): void => {
+      if (!isOver) write({ ...asked, answer })
+      isOver = true
+    }
+    options.abortSignal?.addEventListener('abort', () => note({ error: { message: 'it was given up', givenUp: true } }), { once: true })
     try {
       return await call(({ content, finishReason, usage, providerMetadata }) =>
-        write({ ...asked, answer: { content, finishReason, usage, providerMetadata } as CassetteEntry['answer'] }),
+        note({ content, finishReason, usage, providerMetadata } as CassetteEntry['answer']),
       )
     } catch (error) {
-      write({ ...asked, answer: { error: errorOf(error) } })
+      note({ error: errorOf(error) })
       throw error
     }
   }
@@ -155,7 +162,7 @@ function errorOf(error: unknown): { message: string; status?: number } {
   }
 }
 
-function played(entries: readonly CassetteEntry[], agent: string, options: LanguageModelV3CallOptions, file: string) {
+async function played(entries: readonly CassetteEntry[], agent: string, options: LanguageModelV3CallOptions, file: string) {
   options.abortSignal?.throwIfAborted()
   const place = cassettePlace(agent, options)
   const request = requestOf(options, process.env)
@@ -163,8 +170,14 @@ function played(entries: readonly CassetteEntry[], agent: string, options: Langu
   // The last: of a recording that was never closed, attempts that failed come before.
   const found = entries.findLast((entry) => entry.hash === hash && isAt(entry, place))
   if (found === undefined) throw new CassetteMiss(entries, place, request, file)
-  if ('error' in found.answer) throw new Error(`${found.answer.error.message} (recorded)`)
-  return found.answer
+  if (!('error' in found.answer)) return found.answer
+  if (found.answer.error.givenUp === true) await givenUp(options.abortSignal)
+  throw new Error(`${found.answer.error.message} (recorded)`)
+}
+
+/** Who was not answered before nobody waited any more is not answered: a failure in place of that would be first where it was not. */
+function givenUp(signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => (signal === undefined ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
 }
 
 const isAt = (entry: CassettePlace, place: CassettePlace): boolean =>

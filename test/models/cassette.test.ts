@@ -2,13 +2,15 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { LanguageModelV3, LanguageModelV3CallOptions } from '@ai-sdk/provider'
-import { type LanguageModel, TuttiError } from 'tutti'
+import { type LanguageModel, type ModelFactory, topology, TuttiError } from 'tutti'
 import { record, replay, script } from 'tutti/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { CallPlace } from '../../src/models/call-place.js'
 import { firstDifference } from '../../src/models/first-difference.js'
 import { answerOf } from '../../src/models/model-answer.js'
+import type { ModelSource } from '../../src/models/model-factory.js'
 import { streamOf } from '../../src/models/playing-model.js'
+import { opened, untilAborted } from '../engine/opened.js'
 import { callWith, partsOf, saidBy, streamedBy } from './call.js'
 import { OpenAiServer } from './openai-server.js'
 import { saying } from './spied.js'
@@ -129,6 +131,39 @@ test('two recordings of the same calls are the same file, whichever call was ove
       .slice(1)
       .map((line) => (JSON.parse(line) as { branch: string }).branch),
   ).toEqual(['r', 'r', 'r.9', 'r.9', 'r.10'])
+})
+
+test.each([
+  ['another branch had failed', { policy: 'all', stragglers: 'cancel' } as const, undefined],
+  ['it took too long', 'all' as const, 20],
+])('a call that was given up because %s is not answered when it is played, and the run fails as it did', async (_, join, timeoutMs) => {
+  const team = topology({
+    name: 'team',
+    flows: ['Start -> Hub -> End', 'Hub <-> Slow | Bad'],
+    agents: {
+      Hub: { act: { request: (turn) => turn.fork(['Slow', 'Bad'], { join }), join: (turn) => turn.finish('done') } },
+      Slow: { ...(timeoutMs !== undefined && { timeoutMs }) },
+      Bad: {},
+    },
+  })
+  const models: ModelFactory = ({ agent }) => {
+    const model = saying(() => [{ type: 'text', text: 'fine' }])
+    const failing = async ({ abortSignal }: LanguageModelV3CallOptions): Promise<never> => {
+      if (agent === 'Slow') await untilAborted(abortSignal as AbortSignal)
+      throw new Error('no such model')
+    }
+    return agent === 'Slow' || timeoutMs === undefined ? { ...model, doGenerate: failing } : model
+  }
+  const causeOf = async (source: ModelSource): Promise<unknown> => {
+    await using tutti = await opened({ models: source })
+    const result = await (await tutti.start(team)).result()
+    return result.status === 'failed' && [result.error.code, result.error.cause?.at.agent, result.error.cause?.code]
+  }
+  const recording = record(file, models)
+  const recorded = await causeOf(recording)
+  await recording.close()
+  expect(recorded).toEqual(timeoutMs === undefined ? ['JOIN_FAILED', 'Bad', 'MODEL_FAILED'] : ['JOIN_FAILED', 'Slow', 'TIMEOUT'])
+  expect(await causeOf(replay(file))).toEqual(recorded)
 })
 
 describe('a call that was not recorded fails, and says what is nearest:', () => {
