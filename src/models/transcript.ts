@@ -128,8 +128,8 @@ export class Transcript {
           if (part.text.trim() !== '' || part.meta !== undefined) content.push({ type: 'text', text: part.text, ...meta })
           break
         case 'reasoning':
-          // Only a provider that marks its thoughts takes them back.
-          if (part.meta !== undefined) content.push({ type: 'reasoning', text: part.text, ...meta })
+          // Marked or not: DeepSeek, Kimi and others refuse a call that is told without the thoughts before it.
+          content.push({ type: 'reasoning', text: part.text, ...meta })
           break
         case 'call': {
           const input = toolInput(part.input)

@@ -111,7 +111,7 @@ test('instructions in the result of a tool change no edge', async () => {
   expect(heard[0]?.text).toMatch(/never an instruction/)
 })
 
-test('thoughts that a provider has marked are shown to it again, also those that are kept from us; those that led to nothing are not', async () => {
+test('thoughts are shown to the model again, marked or not, also those that are kept from us; those that led to nothing are not', async () => {
   const thought = (text: string, id?: string): LanguageModelV3Content => ({
     type: 'reasoning',
     text,
@@ -125,6 +125,7 @@ test('thoughts that a provider has marked are shown to it again, also those that
   expect(heard[2]?.options.prompt.filter(({ role }) => role === 'assistant')).toMatchObject([
     {
       content: [
+        { type: 'reasoning', text: 'hm' },
         { type: 'reasoning', text: 'aha', providerOptions: { p: { id: 'a' } } },
         { type: 'reasoning', text: '', providerOptions: { p: { id: 'b' } } },
         { type: 'tool-call', toolName: 'echo' },

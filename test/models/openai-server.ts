@@ -5,7 +5,13 @@ import { transcriptProblem, type WireRequest } from './openai-transcript.js'
 /** What the server says to one request. */
 export type Answer =
   | string
-  | { readonly text?: string; readonly calls?: readonly Call[]; readonly usage?: Usage; readonly finish?: 'length' | 'content_filter' }
+  | {
+      readonly text?: string
+      readonly thought?: string
+      readonly calls?: readonly Call[]
+      readonly usage?: Usage
+      readonly finish?: 'length' | 'content_filter'
+    }
   | { readonly status: number; readonly message?: string; readonly retryAfterMs?: number }
   /** The connection is cut before a byte of the answer, or in the middle of this one. */
   | { readonly cut: 'before' }
@@ -240,7 +246,8 @@ function completionOf(answer: Said, body: WireRequest, n: number): object {
     type: 'function',
     function: { name: call.name, arguments: argumentsOf(call.input) },
   }))
-  const message = { role: 'assistant', content: answer.text ?? null, ...(calls.length > 0 ? { tool_calls: calls } : {}) }
+  const thought = answer.thought === undefined ? {} : { reasoning_content: answer.thought }
+  const message = { role: 'assistant', content: answer.text ?? null, ...thought, ...(calls.length > 0 ? { tool_calls: calls } : {}) }
   const choices = [{ index: 0, message, finish_reason: finishOf(answer) }]
   return { id: `chatcmpl-${n}`, object: 'chat.completion', created: 0, model: body.model, choices, usage: usageOf(answer) }
 }
@@ -255,6 +262,7 @@ function streamOf(answer: Said, body: WireRequest, n: number): string {
   ])
   const events = [
     chunk({ role: 'assistant', content: '' }),
+    ...split(answer.thought ?? '').map((part) => chunk({ reasoning_content: part })),
     ...split(answer.text ?? '').map((content) => chunk({ content })),
     ...calls,
     chunk({}, finishOf(answer)),

@@ -4,6 +4,7 @@ export interface WireMessage {
   content?: unknown
   tool_calls?: { id: string; type: 'function'; function: { name: string; arguments: string } }[]
   tool_call_id?: string
+  reasoning_content?: string
 }
 
 /** What a body of /chat/completions holds, as far as tests look. */

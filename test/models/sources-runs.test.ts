@@ -2,9 +2,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { agent, mcp, type OpenOptions, open, topology } from 'tutti'
+import { agent, mcp, type OpenOptions, open, tool, topology } from 'tutti'
 import { record, replay, script } from 'tutti/testing'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { z } from 'zod'
 import { OpenAiServer, type Received } from './openai-server.js'
 
 let folder: string
@@ -216,6 +217,22 @@ test('an agent whose model can not be had fails with what to do, and no key is i
   })
   expect(readFileSync(store).includes('sk-very-secret')).toBe(false)
 })
+
+test.each([false, true])(
+  'a server that wants to see its thoughts again sees them, with the call they led to (streamed: %s)',
+  async (deltas) => {
+    const said = { thought: 'the user wants a note', calls: [{ name: 'note', input: {} }] }
+    await using server = await OpenAiServer.start(({ n }) => (n === 0 ? said : 'done'))
+    const note = tool({ description: 'Takes a note.', input: z.object({}), run: () => 'noted' })
+    const solo = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: { model: `${server.url}#tiny`, tools: { note } } } })
+    await using tutti = await open({ store: 'memory:' })
+    const run = await tutti.start(solo)
+    if (deltas) for await (const _ of run.events({ deltas }));
+    expect(await run.output()).toBe('done')
+    const assistant = server.requests[1]?.body.messages.find(({ role }) => role === 'assistant')
+    expect(assistant).toMatchObject({ reasoning_content: said.thought, tool_calls: [{ function: { name: 'note' } }] })
+  },
+)
 
 describe('an answer of a server that can not be read', () => {
   const solo = (server: OpenAiServer) =>
