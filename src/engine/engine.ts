@@ -629,6 +629,8 @@ export class Engine {
     this.#closed = true
     this.#backlog.close()
     this.#unsubscribe()
+    // Nothing ends here any more: a step that waits for the end of its own run, which was cancelled, would wait for all of its grace.
+    this.listeners.wakeAll()
     const owned = [...this.#entries.values()].filter((entry) => entry.owner !== null)
     await Promise.all(owned.map((entry) => this.#bodies.leave(entry)))
     await Promise.allSettled(

@@ -1,4 +1,4 @@
-import { TuttiError } from 'tutti'
+import { graph, TuttiError } from 'tutti'
 import { exploreRun } from 'tutti/testing'
 import { expect, test } from 'vitest'
 import type { Store } from '../../src/engine/store.js'
@@ -46,6 +46,25 @@ test('a run that is cancelled while the engine closes ends, and nothing follows 
   await closed
   process.off('unhandledRejection', note)
   expect(broken).toEqual([])
+})
+
+test('closing after a cancel does not wait for the end of a run of a step, which nobody here would hear of', async () => {
+  const slow = solo(async (turn) => {
+    await untilAborted(turn.signal).catch(() => {})
+    await rest(5)
+    return turn.finish(1)
+  })
+  const above = graph('above')
+    .step('slow', { input: () => null, run: slow })
+    .output()
+  const store = memoryStore()
+  const first = await opened({ store, graceMs: 600_000 })
+  const { id, cancel } = await first.start(above)
+  await rest()
+  await cancel()
+  await first.close()
+  await using second = await opened({ store, definitions: [above] })
+  expect(await (await second.run(id)).result()).toMatchObject({ status: 'cancelled' })
 })
 
 test('closing waits for a body that ignores its signal no longer than its grace', async () => {
