@@ -113,6 +113,8 @@ class Stage {
   #resources: readonly Provided[] = []
   readonly #bodies = new Map<string, Body>()
   readonly #states = new Map<string, State>()
+  /** How many runs below each are not over: those of its steps, theirs, and those that undo them. */
+  readonly #below = new Map<string, number>()
   readonly #journal: Event[] = []
   /** By what the id of each run adds to that of the run. */
   readonly #journals = new Map([['', this.#journal]])
@@ -254,7 +256,7 @@ class Stage {
     this.#process = await Process.begin(this.#port(), definition)
     // It may have ended with the last thing that was recorded: then nobody claims it any more.
     const entry = await this.#process.engine.entry(runId)
-    if (entry !== null) this.#states.set(runId, entry.state)
+    if (entry !== null) this.#standsAt(runId, entry.state)
     // Nor is anybody told of a step that paused its run with the last thing that was recorded.
     for (const [run, state] of this.#states)
       if (!isOver(state)) for (const event of await this.#process.engine.journal(run)) this.#failed(run, event)
@@ -318,8 +320,20 @@ class Stage {
     })
   }
 
-  #committed(run: string, events: readonly Event[], state: State): void {
+  #standsAt(run: string, state: State): void {
+    const before = this.#states.get(run)
     this.#states.set(run, state)
+    const change = Number(!isOver(state)) - Number(before !== undefined && !isOver(before))
+    if (change === 0) return
+    // Counted, because a list may be mapped to a thousand of them.
+    for (let end = run.lastIndexOf(':'); end > 0; end = run.lastIndexOf(':', end - 1)) {
+      const above = run.slice(0, end)
+      this.#below.set(above, (this.#below.get(above) ?? 0) + change)
+    }
+  }
+
+  #committed(run: string, events: readonly Event[], state: State): void {
+    this.#standsAt(run, state)
     // What has not begun is taken back while its run is paused, and held again when it is resumed.
     if (state.pausedAt !== null) this.#scheduler.drop((held) => held.kind === 'start' && held.run === run)
     const suffix = run.slice(runId.length)
@@ -517,9 +531,10 @@ class Stage {
   #isAway(body: Body): boolean {
     if (body.held > 0 || body.lost || this.#unacknowledged > 0 || this.#time.holds(body.lane)) return false
     const state = this.#states.get(body.run)
-    // A step that runs a definition, and an undo of one, wait for a run of their own.
-    for (const [run, other] of this.#states)
-      if (run.startsWith(`${waiterOf(body.run)}:`) && run !== body.run && !isOver(other)) return false
+    // A step that runs a definition, and an undo of one, wait for a run of their own: an undo is one of those below it.
+    const waiter = waiterOf(body.run)
+    const itself = waiter !== body.run && state !== undefined && !isOver(state) ? 1 : 0
+    if ((this.#below.get(waiter) ?? 0) > itself) return false
     for (const record of state?.work.get(body.branch)?.records.values() ?? []) if (record.status === 'sleeping') return false
     return true
   }
