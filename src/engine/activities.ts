@@ -33,6 +33,8 @@ export interface ActivityOwner {
   onSleeping(sleeping: boolean): void
   /** The body has asked for something else than the journal says: the attempt is over. */
   onBroken(error: Error): void
+  /** It was told to stop, and is fenced off when its grace is over. */
+  readonly isAborted: boolean
 }
 
 const nothing = (): void => {}
@@ -262,6 +264,8 @@ export class Activities {
     const quiet = new Promise<void>((resolve) => this.#quiet.push(resolve))
     await Promise.race([quiet, this.#sleep(this.#port.graceMs, grace.signal)])
     grace.abort()
+    // Nobody knows what this has done, and that its attempt has ended would say that it was nothing.
+    if (this.#owner.isAborted) await quiet
   }
 
   #keyOf(name: string, explicit: string | undefined): string {

@@ -199,6 +199,10 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     this.#interrupt(error)
   }
 
+  get isAborted(): boolean {
+    return this.#status !== 'running'
+  }
+
   /** Nobody waits for the body any more: it is fenced off (null), or has asked for something else than its journal has. */
   #interrupt(why: Error | null): void {
     if (this.#isDecided) return

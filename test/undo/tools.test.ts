@@ -1,6 +1,6 @@
 import type { Done, Topology } from 'tutti'
 import { tool, topology } from 'tutti'
-import { script } from 'tutti/testing'
+import { script, virtualClock } from 'tutti/testing'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { deferred, journal, opened, rest, untilAborted } from '../engine/opened.js'
@@ -70,6 +70,23 @@ test('a tool that completes after its turn was aborted is undone, and its result
   expect(log).toEqual(['bought tea', 'gave back tea for tea'])
   const types = (await journal(run)).map(({ type }) => type)
   expect(types.filter((type) => type === 'undo.completed')).toHaveLength(1)
+})
+
+test('a tool that goes on when the grace of its turn is over is listed as not undone, also if timers are early', async () => {
+  const held = deferred()
+  const { log, buy } = shop(held.promise)
+  const models = script({ Buyer: [{ tool: 'buy', input: { what: 'tea' } }, { invoke: 'Clerk' }] })
+  const { advance, now, sleep } = virtualClock()
+  const clock = { now, sleep: (ms: number, signal?: AbortSignal) => sleep(ms === 100 ? 99 : ms, signal) }
+  await using tutti = await opened({ models, clock, graceMs: 100 })
+  const run = await tutti.start(withBuyer(buy, () => expect.unreachable()))
+  await rest()
+  await run.cancel()
+  await advance(100)
+  expect(await run.result()).toMatchObject({ status: 'cancelled', rollback: 'partial', report: { notUndone: ['r/1/tool/0/0'] } })
+  held.resolve()
+  await rest()
+  expect(log).toEqual(['bought tea'])
 })
 
 test('an engine that is closed waits for a tool that can be undone as long as it runs, not for all of its grace', async () => {
