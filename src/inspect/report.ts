@@ -75,10 +75,11 @@ const nothing: Lists = { agents: [], interactions: [], branches: [], steps: [], 
 function withUndo(run: RunFacts, lists: Lists): Lists {
   const { plans, closing } = run
   const shown = new Set(lists.branches.filter(({ status }) => status !== 'cancelled').map(({ id }) => id))
-  const choices = [...plans.values()].flatMap(({ barrier, owner, choice, left }): Choice[] => {
-    if (owner !== null && !closing && shown.has(owner.id)) return []
+  const isShown = ({ owner }: PlanFacts): boolean => owner === null || (!closing && shown.has(owner.id))
+  const choices = [...plans.values()].flatMap((plan): Choice[] => {
+    const { barrier, owner, choice, left } = plan
     if (owner === null) return choice === null ? [] : [choice]
-    return left.length === 0 ? [] : [{ at: barrier, kind: 'undo', decidedBy: [...left].sort() }]
+    return isShown(plan) || left.length === 0 ? [] : [{ at: barrier, kind: 'undo', decidedBy: [...left].sort() }]
   })
   const left = leftByChildren(run)
   if (left.length > 0) {
@@ -86,7 +87,9 @@ function withUndo(run: RunFacts, lists: Lists): Lists {
     const [plan] = own < 0 ? [] : choices.splice(own, 1)
     choices.push({ at: rootBarrier, kind: 'undo', decidedBy: [...(plan?.decidedBy ?? []), ...left] })
   }
-  const timeouts = [...(plans.get(rootBarrier)?.timeouts ?? [])].sort((a, b) => (a.at === b.at ? 0 : a.at < b.at ? -1 : 1))
+  const timeouts = [...plans.values()].flatMap((plan) => (isShown(plan) ? plan.timeouts : []))
+  // What is independent is undone in parallel: as they came, they would be in any order.
+  timeouts.sort((a, b) => (a.at === b.at ? 0 : a.at < b.at ? -1 : 1))
   if (choices.length + timeouts.length === 0) return lists
   return { ...lists, choices: [...lists.choices, ...byId(choices, ({ at }) => at), ...timeouts] }
 }
@@ -187,7 +190,7 @@ interface PlanFacts {
   readonly choice: Choice | null
   readonly entries: ReadonlySet<string>
   readonly left: string[]
-  /** Of the run's own: the undos that ran out of time. */
+  /** The undos that ran out of time. */
   readonly timeouts: Choice[]
 }
 
@@ -417,10 +420,10 @@ function undoPlanned(run: RunFacts, { barrier, entries, unknown = [], decidedBy 
 
 /** An undo that ran out of time is as much a choice as a turn that did. */
 function undoFailed(run: RunFacts, { of, attempt, error, final }: Of<'undo.failed'>): void {
-  for (const { owner, entries, left, timeouts } of run.plans.values()) {
+  for (const { entries, left, timeouts } of run.plans.values()) {
     if (!entries.has(of)) continue
     if (final) left.push(of)
-    if (error.code === 'TIMEOUT') (owner?.choices ?? timeouts).push({ at: `${of}/undo`, kind: 'timeout', decidedBy: [attempt] })
+    if (error.code === 'TIMEOUT') timeouts.push({ at: `${of}/undo`, kind: 'timeout', decidedBy: [attempt] })
   }
 }
 

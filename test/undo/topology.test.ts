@@ -273,3 +273,35 @@ test('an undo that ran out of time is a choice in the report, of the run and of 
     expect(timeouts.map(({ kind, decidedBy }) => [kind, ...decidedBy])).toEqual([1, 2, 3, 4, 5].map((attempt) => ['timeout', attempt]))
   }
 })
+
+test('undos of a fork that run out of time side by side are the same choices, whichever was first', async () => {
+  const slow = (timeoutMs: number) => ({ act: (turn: any) => turn.invoke('C'), timeoutMs, compensate: () => new Promise(() => {}) })
+  const choices: unknown[] = []
+  for (const [a, b] of [
+    [1_000, 1_001],
+    [1_001, 1_000],
+  ] as const) {
+    const of = made({
+      name: 'side-by-side',
+      flows: ['Start -> H -> End', 'H -> A -> C -> H', 'H -> B -> C'],
+      agents: {
+        H: (turn: any) =>
+          turn.message.kind === 'join'
+            ? turn.finish(1)
+            : turn.fork(['A', 'B'], { join: { policy: 'all', insufficient: 'resume' }, compensate: true }),
+        A: slow(a),
+        B: slow(b),
+        C: fails,
+      },
+    })
+    await using at = await timed()
+    const result = (await at.tutti.start(of)).result()
+    for (let i = 0; i < 40; i++) {
+      await rest()
+      await at.clock.advance(6_000)
+    }
+    choices.push((await result).report.choices)
+  }
+  expect(choices[0]).toHaveLength(10)
+  expect(choices[1]).toEqual(choices[0])
+})
