@@ -82,6 +82,17 @@ describe('a model is offered', () => {
     ])
   })
 
+  test('schemas whose fields are called as words of a schema are', async () => {
+    interface Term {
+      readonly examples: readonly Term[]
+      readonly default: Term | null
+    }
+    const term: z.ZodType<Term> = z.lazy(() => z.object({ examples: z.array(term), default: term.nullable() }))
+    const typed = topology({ name: 'typed', flows: ['Start -> A -> End'], agents: { A: { output: term } } })
+    const { heard } = await play(script({ A: [{ finish: { examples: [], default: null } }] }), typed)
+    expect(references(heard[0]?.options.tools)).toEqual(['#/properties/output', '#/properties/output'])
+  })
+
   test('a schema for its text in words alone: what a provider is told of it beside tools, many refuse', async () => {
     const typed = topology({
       name: 'typed',
