@@ -477,7 +477,7 @@ export class Activities {
         : json
     } catch (thrown) {
       // A proxy or a getter may throw whatever it likes.
-      return failedWith(thrown)
+      return failedWith(mayBeDone(new CodedFailure(failureOf(thrown)), options))
     }
   }
 

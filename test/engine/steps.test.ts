@@ -428,6 +428,14 @@ test.each<[string, () => unknown]>([
   ['took longer than it may', () => new Promise(() => {})],
   ['gave what is no JSON', () => new Date(0)],
   ['gave what is too large', () => 'x'.repeat(17 * 2 ** 20)],
+  [
+    'gave what throws when it is looked at',
+    () => ({
+      get receipt(): never {
+        throw new Error('gone')
+      },
+    }),
+  ],
 ])('what must not be repeated and %s may have been done, and is repeated by no retry', async (_, gives) => {
   await using tutti = await opened()
   let ran = 0
