@@ -120,6 +120,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   #isLeft = false
   /** It is known what it came to: what its body did, or that nobody waits for that any more. */
   #isDecided = false
+  #isConcluded = false
   /** What is left of it is to wait for another run. */
   #waitsForRun = false
   #cancelGrace: () => void = nothing
@@ -185,9 +186,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   #bodyOver(command: Command): void {
     this.#isBodyOver = true
     this.#onBodyOver()
-    if (this.#isDecided) return
-    this.#isDecided = true
-    this.#conclude(command)
+    if (!this.#isDecided) this.#conclude(command)
   }
 
   say(command: Command, settled: (outcome: { readonly refusal?: Refusal | undefined }) => void): void {
@@ -196,27 +195,24 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   }
 
   onBroken(error: Error): void {
-    this.#interrupt(error)
+    if (this.#isDecided) return
+    this.#isDecided = true
+    settle(
+      () => this.#failed(error),
+      (command) => this.#conclude(command),
+      nothing,
+    )
   }
 
   get isAborted(): boolean {
     return this.#status !== 'running'
   }
 
-  /** Nobody waits for the body any more: it is fenced off (null), or has asked for something else than its journal has. */
-  #interrupt(why: Error | null): void {
-    if (this.#isDecided) return
-    this.#isDecided = true
-    if (why === null) this.#conclude(null)
-    else
-      settle(
-        () => this.#failed(why),
-        (command) => this.#conclude(command),
-        nothing,
-      )
-  }
-
+  /** Once. Null: it is fenced off; what is still awaited then may never come. */
   #conclude(command: Command | null): void {
+    if (this.#isConcluded) return
+    this.#isDecided = true
+    this.#isConcluded = true
     this.#stopTimer()
     this.#cancelGrace()
     const aborted = this.#status !== 'running'
@@ -288,7 +284,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     this.#cancelGrace = this.#port.alarms.at(this.#port.clock.now() + this.#port.graceMs, () => {
       if (this.#status !== 'aborting') return
       this.#status = 'ended'
-      this.#interrupt(null)
+      this.#conclude(null)
       if (this.#hasRun) void this.#port.endChild(this.attempt)
       else this.#port.submit(this.attempt, { type: 'turn.settle', ...this.attempt, how: 'fenced' }, nothing)
     })
@@ -313,7 +309,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     this.#cancelGrace()
     this.#stopTimer()
     this.#status = 'ended'
-    this.#interrupt(null)
+    this.#conclude(null)
   }
 
   #outcome(): Maybe<Command> {

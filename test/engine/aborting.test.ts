@@ -350,3 +350,25 @@ test('a run that failed has ended only when what its siblings do has ended', asy
   expect(ended).toBe(true)
   expect(typesOf(await journal(run)).at(-1)).toBe('run.failed')
 })
+
+test('an attempt that was broken off leaves its place when it is fenced off, also if what it started goes on for ever', async () => {
+  await using at = await timed({ graceMs: 100, concurrency: 1 })
+  const breaks = (): boolean => {
+    throw new Error('nobody knows whether to try again')
+  }
+  const run = await at.tutti.start(
+    solo(async (turn) => {
+      const slow = turn.step('slow', () => new Promise(() => {}))
+      await turn.step('bad', () => Promise.reject(new Error('bad')), { retry: { attempts: 2, if: breaks } })
+      return turn.finish(await slow)
+    }),
+  )
+  await rest()
+  await at.clock.advance(50)
+  await run.cancel()
+  await at.clock.advance(100)
+  expect(await run.status()).toBe('cancelled')
+  const next = await at.tutti.start(solo((turn) => turn.finish('next')))
+  await rest()
+  expect(await next.status()).toBe('succeeded')
+})
