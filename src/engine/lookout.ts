@@ -101,7 +101,7 @@ export class Lookout {
     this.#port = port
   }
 
-  /** Whether this process may still start an effect of a run: asked before each turn and step, and cheap while nobody else writes. */
+  /** Whether this process may still start an effect of a run: asked before each turn, mostly before each step, and cheap while nobody else writes. */
   stillOwns(entry: RunEntry): Maybe<boolean> {
     if (this.#port.isClosed()) return false
     this.#askMoved()

@@ -54,7 +54,7 @@ test('what a body of the last owner comes to is recorded by nobody, although tha
   expect(await run.output()).toBe('second')
 })
 
-test('a step does not start once somebody else has the run, however short ago its owner has recorded something', async () => {
+test('a step does not start once somebody else has the run, unless its owner has only just recorded something', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tutti-fencing-'))
   const path = join(folder, 'x.db')
   const driver = await loadDriver()
@@ -65,6 +65,7 @@ test('a step does not start once somebody else has the run, however short ago it
     const other = openDatabase(driver, path, 'write')
     other.exec('update run set worker = 99, epoch = epoch + 1')
     other.close()
+    // For so long that what was recorded shows nothing any more (decision 24).
     for (const until = performance.now() + 2; performance.now() < until; );
     await turn.step('two', () => ran.push('two'))
     return turn.finish('done')
