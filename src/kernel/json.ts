@@ -67,7 +67,8 @@ function copy(value: unknown, walk: Walk): unknown {
     case 'number':
       walk.size += 9
       if (!Number.isFinite(value)) throw new Refused(`${value} is not a JSON number`)
-      return value
+      // What is read again from a journal has no -0: it must not be there before either.
+      return value === 0 ? 0 : value
     case 'object':
       return value === null ? null : copyObject(value, walk)
     case 'undefined':

@@ -302,6 +302,7 @@ describe('JSON', () => {
           const json = toJson(given)
           if ('problem' in json || json.value === undefined) return
           expect(sameJson(JSON.parse(JSON.stringify(json.value)), json.value)).toBe(true)
+          expect(JSON.parse(JSON.stringify(json.value))).toStrictEqual(json.value)
         },
       ),
       { numRuns: 500 },
@@ -344,6 +345,10 @@ describe('JSON', () => {
     expect(valueOf([shared, shared])).toEqual([{ a: 1 }, { a: 1 }])
     expect(valueOf(Loose.from([1, 2]))).toEqual([1, 2])
     expect(valueOf(Object.assign(Object.create(null), { a: 1 }))).toEqual({ a: 1 })
+  })
+
+  test('has no -0, which nobody would find again in its text', () => {
+    for (const given of [-0, [-0], { a: { b: -0 } }]) expect(valueOf(given)).toStrictEqual(JSON.parse(JSON.stringify(given)))
   })
 
   test('drops properties that are undefined, and keeps no value apart from null', () => {
