@@ -91,19 +91,23 @@ function copyObject(value: object, walk: Walk): unknown {
 }
 
 function copyList(list: readonly unknown[], walk: Walk): unknown[] {
+  refuseSymbols(list)
   const made: unknown[] = []
   for (let i = 0; i < list.length; i++) {
     walk.path.push(i)
     made.push(copy(list[i], walk))
     walk.path.pop()
   }
+  // By now each place has something in it: what is more than these has a name.
+  const keys = Object.keys(list)
+  if (keys.length > list.length) throw new Refused(`a list with a property of its own, ${keys[list.length]}, is not JSON`)
   return made
 }
 
 function copyRecord(record: object, walk: Walk): Record<string, unknown> {
   const prototype = Object.getPrototypeOf(record) as object | null
   if (prototype !== null && !isPlain(prototype)) throw new Refused(`an instance of ${nameOf(prototype)} is not JSON`)
-  if (Object.getOwnPropertySymbols(record).length > 0) throw new Refused('a property named by a symbol is not JSON')
+  refuseSymbols(record)
   const made: Record<string, unknown> = {}
   for (const key of Object.keys(record)) {
     const item = (record as Record<string, unknown>)[key]
@@ -115,6 +119,10 @@ function copyRecord(record: object, walk: Walk): Record<string, unknown> {
     walk.path.pop()
   }
   return made
+}
+
+function refuseSymbols(value: object): void {
+  if (Object.getOwnPropertySymbols(value).length > 0) throw new Refused('a property named by a symbol is not JSON')
 }
 
 /** The prototype of plain objects, of this realm or another. */

@@ -335,6 +335,8 @@ describe('JSON', () => {
     ['a hole in a list', { a: Object.assign([], { length: 2 }) }, 'a[0]: '],
     ['a symbol', { s: Symbol('x') }, 's: '],
     ['a property named by a symbol', { o: { [Symbol('x')]: 1 } }, 'o: '],
+    ['a list with a property of its own', { found: 'abc'.match(/b/) }, 'found: a list with a property of its own, index, '],
+    ['a property of a list named by a symbol', { a: Object.assign([1], { [Symbol('x')]: 1 }) }, 'a: '],
     ['a property named __proto__', JSON.parse('{"a":{"__proto__":{"x":1}}}'), 'a.__proto__: '],
   ]
   for (const [what, value, place] of refused)
