@@ -6,6 +6,7 @@ import type { ActFn, AgentSpec, Handlers, Options } from './agent.js'
 import {
   aBoolean,
   aFunction,
+  aFunctionAtOnce,
   aList,
   aRecord,
   aSchema,
@@ -73,7 +74,7 @@ const retryKinds: Readonly<Record<string, Kind>> = {
   backoffMs: noMsOrMore,
   factor: oneOrMore,
   maxBackoffMs: noMsOrMore,
-  if: aFunction,
+  if: aFunctionAtOnce,
 }
 
 const breakerKinds: Readonly<Record<string, Kind>> = { failures: atLeastOne, probeMs: noMsOrMore }

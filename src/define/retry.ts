@@ -1,5 +1,6 @@
 import type { Failure } from '../kernel/failure.js'
 import type { RetryShape } from '../kernel/shape.js'
+import { atOnce } from './at-once.js'
 
 /** How an attempt that threw or timed out is repeated; `attempts` counts the first one. */
 export interface Retry {
@@ -8,6 +9,15 @@ export interface Retry {
   factor?: number
   maxBackoffMs?: number
   if?: (failure: Failure) => boolean
+}
+
+/** Whether what failed is to be tried again, by its `if`. If that can't say so at once, the failure that it was asked about stands. */
+export function wantsRetry(says: Retry['if'], failure: Failure): boolean {
+  try {
+    return (says && atOnce(says, '`retry.if`')(failure)) ?? true
+  } catch {
+    return false
+  }
 }
 
 /** The kernel's part of a retry, every default filled in; `if` stays with the code. */

@@ -4,13 +4,14 @@ import { autoJoins, nameProblem, validate } from '../kernel/validate.js'
 import { type ActFn, type Agent, type AgentSpec, agentFrom, agentSpecOf, type Spec } from './agent.js'
 import { type CheckedAgent, checkAgent } from './agent-code.js'
 import { type Topology, type TopologyInternals, withInternals } from './definition.js'
-import { atOnce } from './at-once.js'
+import { atOnce, unheard } from './at-once.js'
 import { byName } from './by-name.js'
 import { digestOf } from './digest.js'
 import type { Edges, Names, Pattern, Targets } from './edges.js'
 import { readFlows } from './flows.js'
 import { frozenJson } from './frozen-json.js'
 import { invalidDefinition } from './invalid-definition.js'
+import { isLater } from './maybe.js'
 import { type Limits, runLimits } from './limits.js'
 import {
   aFunction,
@@ -247,9 +248,9 @@ function readState(state: unknown): { known: { keys: readonly string[] | null } 
     return { known: { keys: null }, problems: [] }
   }
   if (value === undefined || value === null) return { known: { keys: null }, problems: [] }
-  if (aRecord.is(value) && typeof (value as { then?: unknown }).then !== 'function')
-    return { known: { keys: Object.keys(value) }, problems: [] }
-  const message = `state gives a record of JSON values, like { seen: [] }, not ${value instanceof Promise ? 'a promise' : shown(value)}`
+  if (isLater(value)) unheard(value)
+  else if (aRecord.is(value)) return { known: { keys: Object.keys(value) }, problems: [] }
+  const message = `state gives a record of JSON values, like { seen: [] }, not ${isLater(value) ? 'a promise' : shown(value)}`
   return { known: { keys: [] }, problems: [{ code: 'BAD_STATE', where: 'state', message }] }
 }
 

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Maybe } from '../define/maybe.js'
 import { andThen, settle } from '../define/maybe.js'
+import { wantsRetry } from '../define/retry.js'
 import type { Resource } from '../define/resource.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { ActivityContext } from '../define/work.js'
@@ -505,7 +506,7 @@ export class Activities {
       retry !== undefined &&
       attempt < (retry.attempts ?? once.attempts) &&
       this.#aborted === null &&
-      (retry.if?.(error) ?? true)
+      wantsRetry(retry.if, error)
     )
   }
 

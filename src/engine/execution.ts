@@ -3,6 +3,7 @@ import type { Definition, GraphInternals, Internals, TopologyInternals } from '.
 import type { LanguageModel } from '../define/language-model.js'
 import type { Maybe } from '../define/maybe.js'
 import { andThen, isLater, settle } from '../define/maybe.js'
+import { wantsRetry } from '../define/retry.js'
 import type { Resource } from '../define/resource.js'
 import type { Schema } from '../define/schema.js'
 import type { Turn } from '../define/turn.js'
@@ -353,12 +354,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   #mayRetry(error: Failure): boolean {
     const { definition } = this.#port
     const { retryIf } = (definition.kind === 'topology' ? definition.agents : definition.steps)[this.attempt.agent] ?? {}
-    try {
-      return error.retryable && (retryIf?.(error) ?? true)
-    } catch {
-      // What it would have said is not known: the failure that it was asked about stands.
-      return false
-    }
+    return error.retryable && wantsRetry(retryIf, error)
   }
 
   #turn(definition: TopologyInternals): Maybe<Command> {

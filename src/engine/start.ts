@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { atOnce } from '../define/at-once.js'
 import { checkOptions } from '../define/call-check.js'
 import type { Definition, Internals, TopologyInternals } from '../define/definition.js'
 import { isDefinition } from '../define/definition.js'
@@ -190,7 +191,7 @@ function firstState(definition: Internals, input: unknown): BranchState | undefi
   if (definition.kind === 'graph' || definition.state === undefined) return undefined
   let made: unknown
   try {
-    made = definition.state(input)
+    made = atOnce(definition.state, 'it')(input)
   } catch (cause) {
     throw new TuttiError('INVALID_INPUT', `\`state\` threw for this input: ${thrownText(cause)}`, {
       cause,

@@ -1,4 +1,5 @@
 import type { LanguageModelV3CallOptions } from '@ai-sdk/provider'
+import { atOnce } from '../define/at-once.js'
 import type { Topology } from '../define/definition.js'
 import { aRecord, shown } from '../define/option-check.js'
 import { placeOf } from './call-place.js'
@@ -43,10 +44,11 @@ function replyTo(agent: string, scripted: Replies, options: LanguageModelV3CallO
   const place = placeOf(options)
   const index = place?.index ?? options.prompt.filter(({ role }) => role === 'assistant').length
   const { request, branch = 'r', turn = 1, call = index } = place ?? {}
-  if (typeof scripted === 'function') return checkReply(scripted({ request, branch, turn, call }), `the script of ${agent}`)
+  const whose = `the script of ${agent}`
+  if (typeof scripted === 'function') return checkReply(atOnce(scripted, whose)(Object.freeze({ request, branch, turn, call })), whose)
   const reply = scripted[index]
   if (reply === undefined)
-    throw new Error(`the script of ${agent} has ${scripted.length} replies, and its branch ${branch} wants another in turn ${turn}`)
+    throw new Error(`${whose} has ${scripted.length} replies, and its branch ${branch} wants another in turn ${turn}`)
   return reply
 }
 

@@ -167,6 +167,7 @@ describe('state', () => {
   test('that is no record is refused', () => {
     expect(line(idle('A'), { state: () => [1] })).toEqual(['BAD_STATE state'])
     expect(line(idle('A'), { state: async () => ({}) })).toEqual(['BAD_STATE state'])
+    expect(line(idle('A'), { state: () => Promise.reject(new Error('nobody handles this')) })).toEqual(['BAD_STATE state'])
     expect(line(idle('A'), { state: { n: 1 }, merge: { n: 'mine' } })).toEqual(['BAD_OPTION state'])
   })
   test('merges of a wrong kind, or with no state, are refused', () => {

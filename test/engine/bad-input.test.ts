@@ -570,3 +570,14 @@ test('every option of an action that is declared is taken, also when it is left 
   expect(await run.output()).toBe(7)
   expect(seen).toEqual(['shared', 'own', undefined])
 })
+
+test('a first state that is only promised is refused, and nobody has to handle what becomes of it', async () => {
+  await using tutti = await opened()
+  const state = (input: unknown): object => (input === undefined ? {} : Promise.reject(new Error('later')))
+  const starting = tutti.start(
+    solo((turn) => turn.finish(), { state, merge: {} }),
+    { input: 1 },
+  )
+  await expect(starting).rejects.toMatchObject({ code: 'INVALID_INPUT', message: expect.stringMatching(/`state` .* gave a promise/) })
+  await rest()
+})

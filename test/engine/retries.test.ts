@@ -1,3 +1,4 @@
+import { type Failure, graph } from 'tutti'
 import { expect, test } from 'vitest'
 import { deferred, forksEach, hub, journal, opened, rest, solo, type SoloTurn, timed, untilAborted, type WorkerTurn } from './opened.js'
 
@@ -85,18 +86,22 @@ test('a backoff stands still while the run is paused, and a paused run starts no
   expect(finished).toBeLessThanOrEqual(101_000)
 })
 
-test('who says which failures are worth it is asked, and one who throws is taken for no', async () => {
-  await using tutti = await opened()
-  for (const { judge, attempts } of [
-    { judge: (failure: { data?: unknown }) => (failure.data as { code?: string } | undefined)?.code === 'E_BUSY', attempts: 3 },
-    { judge: () => false, attempts: 1 },
-    {
-      judge: () => {
-        throw new Error('the judge broke')
-      },
-      attempts: 1,
+const judges: readonly { judge: (failure: Failure) => boolean; attempts: number }[] = [
+  { judge: ({ data }) => (data as { code?: string } | undefined)?.code === 'E_BUSY', attempts: 3 },
+  { judge: () => false, attempts: 1 },
+  {
+    judge: () => {
+      throw new Error('the judge broke')
     },
-  ]) {
+    attempts: 1,
+  },
+  { judge: () => Promise.resolve(true) as never, attempts: 1 },
+  { judge: () => Promise.reject(new Error('the judge broke later')) as never, attempts: 1 },
+]
+
+test('who says which failures are worth it is asked, and one who throws or does not say at once is taken for no', async () => {
+  await using tutti = await opened()
+  for (const { judge, attempts } of judges) {
     let tried = 0
     const run = await tutti.start(
       solo({
@@ -110,6 +115,33 @@ test('who says which failures are worth it is asked, and one who throws is taken
     expect(await run.result()).toMatchObject({ status: 'failed', error: { message: 'busy', data: { code: 'E_BUSY' } } })
     expect(tried).toBe(attempts)
   }
+})
+
+test('of a step too: what it failed of is what its turn is told, whatever became of who was asked', async () => {
+  await using tutti = await opened()
+  for (const { judge, attempts } of judges) {
+    let tried = 0
+    const busy = (): never => {
+      tried++
+      throw Object.assign(new Error('busy'), { code: 'E_BUSY' })
+    }
+    const definition = solo(async (turn) => {
+      const caught: unknown = await turn.step('call', busy, { retry: { attempts: 3, if: judge } }).catch((error: unknown) => error)
+      return turn.finish((caught as Error).message)
+    })
+    expect(await tutti.execute(definition)).toBe('busy')
+    expect(tried).toBe(attempts)
+  }
+})
+
+test('who is to say so may not be async: that is found when it is defined', async () => {
+  const retry = { attempts: 3, if: async () => true }
+  expect(() => solo({ retry, act: (turn: SoloTurn) => turn.finish() })).toThrow(/retry.if: if is a function that is not async/)
+  expect(() =>
+    graph('steps')
+      .step('a', { retry: retry as never, run: () => 1 })
+      .output(),
+  ).toThrow(/retry.if: if is a function that is not async/)
 })
 
 test('neither fail nor a rejection is retried, and rejections have a budget of their own', async () => {

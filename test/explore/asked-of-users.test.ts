@@ -211,3 +211,9 @@ test('who waits to try a call of a model again waits for the time of the check, 
   const checked = await explore(team, { models })
   expect(checked, checked.text()).toMatchObject({ independent: true, exhaustive: true, notes: [] })
 })
+
+test('answers are given at once: a promise of one is refused, and nobody has to handle what becomes of it', async () => {
+  const asking = topology({ name: 'asking', flows: ['Start -> A -> End', 'A -> User'], agents: { A: (turn) => turn.ask('sure?') } })
+  const answers = (): unknown => Promise.reject(new Error('later'))
+  await expect(explore(asking, { answers })).rejects.toThrow('`answers` gave a promise')
+})

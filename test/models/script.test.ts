@@ -52,6 +52,12 @@ test('a function is told the request and the place, and nothing else', async () 
   })({ agent: 'Writer' })
   expect((await saidBy(model, callWith({ request: 'tea', branch: 'r.0', turn: 2, call: 1, index: 9 }))).text).toBe('tea on r.0')
   expect(seen).toEqual([{ request: 'tea', branch: 'r.0', turn: 2, call: 1 }])
+  expect(Object.isFrozen(seen[0])).toBe(true)
+})
+
+test('a function that gives a promise is told so, and nobody has to handle what becomes of that', async () => {
+  const model = script({ Writer: () => Promise.reject(new Error('later')) as never })({ agent: 'Writer' })
+  await expect(saidBy(model, callWith({ branch: 'r', turn: 1, index: 0 }))).rejects.toThrow('the script of Writer gave a promise')
 })
 
 test('an agent that is not in the script is left to others', () => {

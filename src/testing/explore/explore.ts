@@ -1,3 +1,4 @@
+import { atOnce } from '../../define/at-once.js'
 import type { Definition } from '../../define/definition.js'
 import { isDefinition } from '../../define/definition.js'
 import type { Maybe } from '../../define/maybe.js'
@@ -100,7 +101,7 @@ export function settingFor<I, O>(definition: Definition<I, O> | (() => Maybe<Def
     resources: typeof resources === 'function' ? async () => checkResources(await resources()) : () => resources,
     input: options.input,
     models: options.models,
-    answers: options.answers,
+    answers: options.answers && atOnce(options.answers, '`answers`'),
     steering: options.steering ?? [],
     faults: options.faults ?? [],
     seed: `seed-${options.seed ?? 1}`,
