@@ -1,4 +1,6 @@
+import { unheard } from './define/at-once.js'
 import { type Definition, isDefinition } from './define/definition.js'
+import { isLater } from './define/maybe.js'
 import { noDefinition } from './define/no-definition.js'
 import { TuttiError } from './define/tutti-error.js'
 import { agentControl } from './engine/agent-control.js'
@@ -13,7 +15,7 @@ import { runNotFound } from './engine/run-not-found.js'
 import type { StartGiven } from './engine/start.js'
 import { execute, start } from './engine/start.js'
 import type { Store } from './engine/store.js'
-import type { OpenOptions, Retention, Run, RunFilter, Tutti } from './engine/tutti.js'
+import type { LogEntry, OpenOptions, Retention, Run, RunFilter, Tutti } from './engine/tutti.js'
 import { whileOpen } from './engine/while-open.js'
 import { openStore, storePlace } from './stores/open-store.js'
 
@@ -35,7 +37,7 @@ export async function open(given: OpenOptions = {}): Promise<Tutti> {
     models: options.models,
     prices: options.prices,
     invariants: options.invariants ?? process.env['TUTTI_INVARIANTS'] === 'on',
-    onLog: options.onLog ?? (() => {}),
+    onLog: heard(options.onLog),
   })
 
   let closing: Promise<void> | null = null
@@ -74,6 +76,18 @@ function takenOptions(given: OpenOptions) {
   const { definitions = [], resources = [], limits = {}, prices = {} } = given
   const costs = Object.entries(prices).map(([model, { input, output }]) => [model, { input, output }] as const)
   return { ...given, definitions: [...definitions], resources: [...resources], limits: { ...limits }, prices: Object.fromEntries(costs) }
+}
+
+/** Tells a listener. Whether it throws, now or later, is its own affair: what is being told of goes on. */
+function heard(listener: OpenOptions['onLog']): (entry: LogEntry) => void {
+  return (entry) => {
+    try {
+      const later: unknown = listener?.(Object.freeze(entry))
+      if (isLater(later)) unheard(later)
+    } catch {
+      // There is nobody else to tell.
+    }
+  }
 }
 
 /** The store that is meant; `own`: it was opened here, and is closed with the engine. */

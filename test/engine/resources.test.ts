@@ -1,11 +1,15 @@
-import { graph, resource } from 'tutti'
+import { graph, type LogEntry, open, resource, type Store, TuttiError } from 'tutti'
 import { expect, test } from 'vitest'
+import { memoryStore } from '../../src/stores/memory.js'
 import { codeOf, deferred, forksEach, hub, opened, rest, solo, timed, untilAborted } from './opened.js'
 
 interface Counter {
   count: number
 }
 const counter = resource<Counter>('counter')
+const boom = (): never => {
+  throw new Error('boom')
+}
 
 test('a resource of the process is one and the same for all, in turns and in steps, and is not disposed', async () => {
   let disposed = 0
@@ -157,6 +161,39 @@ test('a resource whose disposal throws keeps no other from being disposed, and i
   await rest()
   expect(disposed).toEqual(['good'])
   expect(log).toContainEqual(expect.stringContaining('cannot close'))
+})
+
+test.each([
+  ['throws', () => boom()],
+  ['is rejected', () => Promise.reject(new Error('no log'))],
+])('a log that %s takes nothing with it', async (_, log) => {
+  const entries: unknown[] = []
+  const bad = resource<object>('bad').perRun(() => ({ [Symbol.dispose]: boom }))
+  const inner = memoryStore()
+  let isOut = false
+  const store: Store = {
+    ...inner,
+    commit: async (batch) => {
+      if (isOut) throw new TuttiError('STORE_UNAVAILABLE', 'out of reach')
+      return inner.commit(batch)
+    },
+  }
+  const onLog = (entry: LogEntry): void => {
+    entries.push(entry)
+    return log() as never
+  }
+  const tutti = await open({ store, resources: [bad], onLog })
+  const definition = solo((turn) => turn.finish('done'))
+  expect(await tutti.execute(definition)).toBe('done')
+  await rest()
+  isOut = true
+  const told = await Promise.race([codeOf(tutti.start(definition)), rest(200).then(() => 'nobody is told')])
+  isOut = false
+  expect(told).toBe('STORE_UNAVAILABLE')
+  await expect.poll(() => codeOf(tutti.execute(definition))).toEqual({ accepted: 'done' })
+  await tutti.close()
+  expect(entries.length).toBeGreaterThan(1)
+  expect(entries.every((entry) => Object.isFrozen(entry))).toBe(true)
 })
 
 test('closing an engine disposes what was made for the runs that go on elsewhere', async () => {
