@@ -103,18 +103,18 @@ function verify(definition: TopologyInternals, state: State, branch: Branch, ret
     case 'ask':
       return check.ask(given, carry)
     case 'fail':
-      return { action: Object.freeze({ type: 'fail', error: failureGiven(given['error']) }) }
+      return check.fail(given['error'])
     default:
       return { problem: `${branch.agent} (branch ${branch.id}) returned an object of type ${described(given.type)}: ${howTo}` }
   }
 }
 
-/** What turn.fail has made, or, in an action that was made by hand, what can be made of it. Who fails on purpose is not tried again. */
+/** What an action that was made by hand fails with: as if it had been thrown, so that a code of its own is data. Who fails on purpose is not tried again. */
 function failureGiven(error: unknown): Failure {
   const json = toJson(error)
-  const known = 'value' in json ? (json.value as Partial<Failure> | null | undefined) : null
-  if (typeof known?.code !== 'string' || typeof known.message !== 'string') return Object.freeze({ ...failureOf(error), retryable: false })
-  return deepFreeze({ ...known, code: known.code, message: known.message, retryable: false, at: {} })
+  const { code, message, data } = 'value' in json ? ((json.value ?? {}) as Partial<Failure>) : {}
+  if (code !== 'AGENT_FAILED' || typeof message !== 'string') return Object.freeze({ ...failureOf(error), retryable: false })
+  return deepFreeze({ code, message, retryable: false, at: {}, ...(data !== undefined && { data }) })
 }
 
 function described(value: unknown): string {
@@ -220,6 +220,10 @@ class Checker {
       received.push(Object.freeze({ to, ...given('request', value.value) }))
     }
     return received
+  }
+
+  fail(error: unknown): Verified {
+    return { action: this.#taken ?? Object.freeze({ type: 'fail', error: failureGiven(error) }) }
   }
 
   finish(output: unknown): Maybe<Verified> {

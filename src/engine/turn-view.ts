@@ -56,7 +56,7 @@ const ask = (question: unknown, options?: Options & { timeoutMs?: number; schema
     ...carried(options),
     ...others('ask', options),
   })
-const fail = (error: unknown): Fail => ({ type: 'fail', error: { ...failureOf(error), retryable: false } })
+const fail = (error: unknown): Fail => taken({ type: 'fail', error: { ...failureOf(error), retryable: false } })
 const noMemory: readonly MemoryEntry[] = Object.freeze([])
 
 /** What the agent of a branch remembers from before this turn. */

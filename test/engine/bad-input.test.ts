@@ -1,4 +1,4 @@
-import { agent, type Definition, TuttiError, topology, type Tutti } from 'tutti'
+import { agent, type Definition, TuttiError, topology, type Tutti, reportText } from 'tutti'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { engineOf } from '../../src/engine/engine-of.js'
@@ -238,6 +238,24 @@ test('an action that was made by hand is judged like any other', async () => {
     })
   }
   expect(await tutti.execute(solo((turn) => turn.finish('others go on')))).toBe('others go on')
+})
+
+test('a failure that was made by hand is one of the agent, and the run that fails of it can be looked at', async () => {
+  await using tutti = await opened()
+  const odd = { code: 'E_MINE', message: 'mine', retryable: 1, at: 7, cause: 'odd', others: [{ code: 5 }] }
+  for (const error of [odd, { ...odd, code: 'LIMIT_TURNS' }, { ...odd, code: 'AGENT_FAILED', data: { code: 'E_MINE' } }]) {
+    const run = await tutti.start(solo(() => ({ type: 'fail', error })))
+    const expected = { code: 'AGENT_FAILED', message: 'mine', retryable: false, at: { agent: 'A' }, data: { code: expect.any(String) } }
+    const { report, ...result } = await run.result()
+    expect(result).toMatchObject({ status: 'failed', error: expected })
+    expect(report.error).toMatchObject(expected)
+    expect(reportText(report)).toContain('mine')
+  }
+  const timely = solo(async (turn) => {
+    const late: unknown = await turn.step('slow', () => new Promise(() => {}), { timeoutMs: 1 }).catch((error: unknown) => error)
+    return turn.fail(late)
+  })
+  expect(await (await tutti.start(timely)).result()).toMatchObject({ error: { code: 'TIMEOUT', retryable: false } })
 })
 
 test('an agent that throws what is no Error fails with something that can be read, and so does one that gives it to fail', async () => {
