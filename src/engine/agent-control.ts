@@ -1,5 +1,6 @@
 import { aNumber } from '../define/option-check.js'
 import { TuttiError } from '../define/tutti-error.js'
+import { deepFreeze } from '../kernel/deep-freeze.js'
 import type { AgentCall } from '../kernel/lifecycle.js'
 import { type AgentBody, agentKind, changedBy, decodeAgent, recordOf } from './agent-record.js'
 import { notFound } from './agents.js'
@@ -38,7 +39,7 @@ export function agentControl(engine: Engine): AgentControl {
         return Object.freeze(records.map(({ key, body }) => recordOf(key, decodeAgent(key, body))))
       }),
     get: (name: string) => counted(async () => recordOf(name, await read(name))),
-    history: (name: string) => counted(async () => Object.freeze([...(await read(name)).history])),
+    history: (name: string) => counted(async () => deepFreeze((await read(name)).history)),
     pause: call('pause'),
     resume: call('resume'),
     start: call('start'),

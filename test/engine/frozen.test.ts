@@ -75,6 +75,15 @@ test('what is listed is frozen too: runs, asks and agents', async () => {
   })
   const joining = await tutti.start(lost)
   await expect.poll(async () => (await tutti.asks()).length).toBe(2)
-  const given = [tutti.runs(), tutti.asks(), run.asks(), joining.asks(), run.summary(), tutti.agents.list(), tutti.agents.get('A')]
+  const given = [
+    tutti.runs(),
+    tutti.asks(),
+    run.asks(),
+    joining.asks(),
+    run.summary(),
+    tutti.agents.list(),
+    tutti.agents.get('A'),
+    tutti.agents.history('A'),
+  ]
   expect((await Promise.all(given)).flatMap((value) => open(value))).toEqual([])
 })
