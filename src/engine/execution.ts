@@ -455,7 +455,8 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   }
 
   use<T>(resource: Resource<T>): T {
-    return this.#port.lend(this.attempt, resource.name, useOf(this.#resources, resource)) as T
+    const value = useOf(this.#resources, resource)
+    return this.#port.lend(this.attempt, resource.name, value) as T
   }
 
   step<T>(name: string, body: (ctx: ActivityContext) => Maybe<T>, options?: StepOptions): Promise<T> {

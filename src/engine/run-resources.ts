@@ -1,6 +1,7 @@
 import type { Provided, Resource } from '../define/resource.js'
 import { provisionOf } from '../define/resource.js'
 import type { State } from '../kernel/state.js'
+import { shown } from '../define/option-check.js'
 import { CodedFailure } from '../define/failure-of.js'
 import { thrownText } from '../kernel/thrown-text.js'
 
@@ -65,6 +66,7 @@ export async function disposeResources(provided: readonly Provided[], made: Read
 
 /** A resource of the run that must be there. */
 export function useOf<T>(resources: ReadonlyMap<string, unknown>, resource: Resource<T>): T {
+  if (typeof resource?.name !== 'string') throw new TypeError(`use takes a resource: use(resource('db')), not ${shown(resource)}`)
   if (!resources.has(resource.name))
     throw new CodedFailure({
       code: 'RESOURCE_MISSING',

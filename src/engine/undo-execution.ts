@@ -161,7 +161,10 @@ export class UndoExecution implements Body {
       signal,
       idempotencyKey: `${nonce}/${id}/${key}/undo`,
       attempt: this.#undo.attempt,
-      use: <T>(resource: Resource<T>): T => this.#port.lend(resource.name, useOf(resources, resource)) as T,
+      use: <T>(resource: Resource<T>): T => {
+        const value = useOf(resources, resource)
+        return this.#port.lend(resource.name, value) as T
+      },
       emit: (data: unknown): void => {
         const json = toJson(data)
         if ('problem' in json) throw new TypeError(`emit takes JSON; at ${json.path}: ${json.problem}`)

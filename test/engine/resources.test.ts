@@ -164,6 +164,17 @@ test('a resource whose disposal throws keeps no other from being disposed, and i
 })
 
 test.each([
+  [null, 'not null'],
+  ['db', "not 'db'"],
+])('what is no resource is not used: %j', async (given, message) => {
+  await using tutti = await opened()
+  const definition = solo((turn) => turn.finish(turn.use(given as never)))
+  expect(await (await tutti.start(definition)).result()).toMatchObject({
+    error: { code: 'AGENT_FAILED', message: expect.stringMatching(`^use takes a resource.*${message}$`) },
+  })
+})
+
+test.each([
   ['throws', () => boom()],
   ['is rejected', () => Promise.reject(new Error('no log'))],
 ])('a log that %s takes nothing with it', async (_, log) => {
