@@ -91,7 +91,8 @@ export class Engine {
   readonly #bodies: Bodies
   readonly #heldTurns: HeldTurns
   readonly #entries = new Map<string, RunEntry>()
-  #entriesMax = 4 * waitingMax
+  /** How many were remembered since it was last looked who need not be. */
+  #rememberedSince = 0
   readonly #loading = new Map<string, Promise<RunEntry | null>>()
   readonly #waiting = new Set<RunEntry>()
   readonly #definitions: Definitions
@@ -565,15 +566,15 @@ export class Engine {
     return entry
   }
 
-  /** What is only looked at is not kept for ever. Looked for when there are twice as many as were left: most may be this process's own. */
+  /** What is only looked at is not kept for ever. Looked for once in a while: all of them may be this process's own. */
   #remember(entry: RunEntry): void {
     this.#entries.set(entry.id, entry)
-    if (this.#entries.size <= this.#entriesMax) return
+    if (this.#entries.size <= 4 * waitingMax || ++this.#rememberedSince < this.#entries.size / 4) return
+    this.#rememberedSince = 0
     for (const [id, other] of this.#entries) {
-      if (this.#entries.size <= 2 * waitingMax) break
+      if (this.#entries.size <= 2 * waitingMax) return
       if (other !== entry && other.owner === null && other.queue.length === 0 && other.unsure === null) this.#entries.delete(id)
     }
-    this.#entriesMax = 2 * Math.max(2 * waitingMax, this.#entries.size)
   }
 
   /** Forgets runs that are over: the store may keep them no longer. */

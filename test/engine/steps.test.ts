@@ -571,7 +571,7 @@ const stepRefusals: readonly (readonly [options: unknown, message: RegExp])[] = 
   [{ retry: 5 }, /retry is an object, not 5/],
   [{ retry: { attempts: 0 } }, /retry.attempts: attempts is a whole number of at least 1, not 0/],
   [{ retry: { attempt: 2 } }, /retry.attempt: there is no option 'attempt' here \(did you mean attempts\?\)/],
-  [{ retry: { if: true } }, /retry.if: if is a function, not true/],
+  [{ retry: { if: true } }, /retry.if: if is a function that is not async, not true/],
 ]
 
 test.each(stepRefusals)('a step with the options %j is not executed, and the turn can go on', async (options, message) => {
