@@ -5,7 +5,7 @@ import { noDefinition } from './define/no-definition.js'
 import { TuttiError } from './define/tutti-error.js'
 import { agentControl } from './engine/agent-control.js'
 import { collect } from './engine/collect.js'
-import { systemClock } from './engine/clock.js'
+import { givenClock, systemClock } from './engine/clock.js'
 import { Engine } from './engine/engine.js'
 import { withEngine } from './engine/engine-of.js'
 import { type AskFilter, listAsks, listRuns } from './engine/listing.js'
@@ -28,7 +28,7 @@ export async function open(given: OpenOptions = {}): Promise<Tutti> {
   const engine = new Engine({
     store,
     worker,
-    clock: options.clock ?? systemClock,
+    clock: options.clock === undefined ? systemClock : givenClock(options.clock),
     ttlMs: options.workerTtlMs ?? 10_000,
     graceMs: options.graceMs ?? 5_000,
     concurrency: options.concurrency ?? Number.POSITIVE_INFINITY,

@@ -11,6 +11,20 @@ export const systemClock: Clock = Object.freeze({
   },
 })
 
+/** A clock of somebody else's. A sleep that was broken off is over: also one that is rejected then, as those of node:timers/promises are. */
+export function givenClock(given: Clock): Clock {
+  return Object.freeze({
+    now: () => given.now(),
+    sleep: async (ms: number, signal?: AbortSignal) => {
+      try {
+        await given.sleep(ms, signal)
+      } catch (error) {
+        if (!signal?.aborted) throw error
+      }
+    },
+  })
+}
+
 function nap(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {

@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
 import { open, resource, type Run, topology, type Tutti, TuttiError } from 'tutti'
 import { virtualClock } from 'tutti/testing'
 import { expect, test } from 'vitest'
 import { sqliteStore } from '../../src/stores/sqlite.js'
 import { Folder } from '../stores/folder.js'
-import { opened, solo } from './opened.js'
+import { opened, solo, type SoloTurn } from './opened.js'
 
 /** What a call says that it is refused with; each must be INVALID_INPUT. */
 async function refusal(calling: () => Promise<unknown>): Promise<string> {
@@ -233,4 +234,19 @@ test('every option that start, runs and asks declare is taken', async () => {
   expect((await tutti.runs(filter)).runs.map(({ id }) => id)).toEqual(['a'])
   expect((await tutti.runs({ status: ['failed', 'cancelled'] })).runs).toEqual([])
   expect(await tutti.asks({ runId: 'a', agent: 'A', tags: {} })).toEqual([])
+})
+
+test('a clock whose sleeps are rejected when they are broken off, as those of Node are, is a clock', async () => {
+  const clock = { now: () => Date.now(), sleep: (ms: number, signal?: AbortSignal) => setTimeout(ms, undefined, { signal }) }
+  await using tutti = await opened({ clock, graceMs: 50 })
+  const asleep = await tutti.start(solo(async (turn) => turn.finish(await turn.sleep(60_000))))
+  const again = { retry: { attempts: 2, backoffMs: 60_000 } }
+  const backing = await tutti.start(
+    solo(async (turn) => turn.finish(await turn.step('call', () => Promise.reject(new Error('busy')), again))),
+  )
+  expect(await tutti.execute(solo({ timeoutMs: 60_000, act: async (turn: SoloTurn) => turn.finish(await turn.sleep(5)) }))).toBeUndefined()
+  for (const run of [asleep, backing]) {
+    await run.cancel()
+    expect((await run.result()).status).toBe('cancelled')
+  }
 })
