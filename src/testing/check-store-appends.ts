@@ -40,6 +40,7 @@ export const appendChecks: readonly StoreCheck[] = [
       const by = await joined(store)
       await commit(store, starting('r', by, { status: 'asking', waits: ['a'] }))
       same(await store.commit([adding('r', by, 1)]), [{ ok: true }])
+      same((await store.load('r'))?.row.status, 'asking')
       await commit(store, adding('r', by, 2, { status: 'running' }))
       const loaded = await store.load('r')
       same(loaded?.row.head, 3)
@@ -164,6 +165,8 @@ export const appendChecks: readonly StoreCheck[] = [
       same([row?.worker, row?.endedAt, row?.startedAt, row?.status], [null, 7_000, 1_000, 'completed'])
       same((await store.load('at once'))?.row.endedAt, 3)
       same((await store.mine(by)).owned, new Map())
+      await commit(store, adding('r', by, 2, { at: 8_000 }))
+      same((await store.load('r'))?.row.endedAt, 7_000)
     },
   },
   {

@@ -262,6 +262,19 @@ export const ownerChecks: readonly StoreCheck[] = [
     },
   },
   {
+    promise: 'the others are told when a worker joins',
+    holds: async ({ store }) => {
+      const by = await joined(store)
+      store.moved(by)
+      let calls = 0
+      const stop = store.onMoved(() => calls++)
+      await joined(store)
+      ok(calls > 0)
+      same([store.moved(by), store.moved(by)], [true, false])
+      stop()
+    },
+  },
+  {
     promise: 'the others are told when a worker that was fenced joins again, and not of any other beat',
     holds: async ({ store }) => {
       const fenced = await joined(store)
@@ -280,6 +293,8 @@ export const ownerChecks: readonly StoreCheck[] = [
       await store.beat(fenced)
       await store.beat(other)
       same([calls, store.moved(other)], [before, false])
+      // While it was fenced others have committed.
+      same(store.moved(fenced), true)
       stop()
     },
   },
@@ -313,6 +328,26 @@ export const ownerChecks: readonly StoreCheck[] = [
       same([store.moved(by), store.moved(by)], [true, false])
       await store.leave(other, 0)
       same(store.moved(by), true)
+    },
+  },
+  {
+    promise: 'what another worker claims or deletes has moved the store too, if it is anything',
+    holds: async ({ store }) => {
+      const by = await joined(store)
+      const other = await joined(store)
+      await commit(store, starting('due', by, { wake: 1 }), starting('old', by, { ended: true, at: 1 }))
+      let calls = 0
+      const stop = store.onMoved(() => calls++)
+      for (const change of [() => claim(store, other, 9), () => store.gc({ endedBefore: 9, limit: 9 })]) {
+        store.moved(by)
+        calls = 0
+        await change()
+        ok(calls > 0)
+        same([store.moved(by), store.moved(by)], [true, false])
+        await change()
+        same(store.moved(by), false)
+      }
+      stop()
     },
   },
   {
