@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { open, topology } from 'tutti'
 import { loadDriver } from '../dist/stores/sqlite-driver.js'
 
-const [cell, durability] = process.argv.slice(2)
+const [cell, durability, width = '10000', before = '0'] = process.argv.slice(2)
 const folder = mkdtempSync(join(tmpdir(), 'tutti-bench-'))
 const path = join(folder, 'bench.db')
 
@@ -37,8 +37,7 @@ const wide = topology({
   agents: {
     H: {
       act: {
-        request: (turn) =>
-          turn.fork(Array.from({ length: Number(process.argv[4] ?? 10_000) }, (_, index) => ({ to: 'W', request: index }))),
+        request: (turn) => turn.fork(Array.from({ length: Number(width) }, (_, index) => ({ to: 'W', request: index }))),
         join: (turn, join) => turn.finish(join.values.length),
       },
     },
@@ -66,6 +65,8 @@ async function floor(steps) {
 
 async function engine(work) {
   const tutti = await open({ store: path, durability })
+  // What a process does first runs while its code is cold.
+  for (let times = 0; times < Number(before); times++) await work(tutti)
   const from = performance.now()
   await work(tutti)
   const ms = performance.now() - from
