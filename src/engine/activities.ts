@@ -8,13 +8,12 @@ import type { ActivityContext } from '../define/work.js'
 import type { ActivitySpeaker, Command, Refusal } from '../kernel/command.js'
 import type { Event } from '../kernel/event.js'
 import type { Failure } from '../kernel/failure.js'
-import type { NotJson } from '../kernel/json.js'
-import { toJson } from '../kernel/json.js'
 import { backoffMs } from '../kernel/retry.js'
 import type { ActivityRecord, Attempt, TurnWork } from '../kernel/state.js'
 import type { ActivityOptions } from '../models/activity-port.js'
-import { CodedFailure, failureOf, tooLarge } from '../define/failure-of.js'
+import { CodedFailure } from '../define/failure-of.js'
 import { thrownText } from '../kernel/thrown-text.js'
+import { errorOf, failedWith, givenBack, mayBeDone, nondeterministic, outcomeOf, resultOf, unknownOutcome } from './activity-outcome.js'
 import type { ExecutionPort } from './execution.js'
 import type { ActivityOutcome } from './seam.js'
 
@@ -459,27 +458,13 @@ export class Activities {
     settle(
       () => {
         const ctx = new Context(`${this.#keyPrefix}/${speaker.key}`, attempt, this.#use, this.#emit, signalled)
-        const body = andThen(insideStep.run(this, run, ctx), (value) => this.#resultOf(speaker.name, value, options))
+        const body = andThen(insideStep.run(this, run, ctx), (value) => resultOf(speaker.name, value, options, this.#port.maxValue))
         if (timer === null) return body
         return Promise.race([body, this.#timeout(speaker.name, options, signalled(), timer.signal)])
       },
       ended,
       (thrown) => ended(failedWith(thrown)),
     )
-  }
-
-  /** What a body has returned, as data. */
-  #resultOf(name: string, value: unknown, options: ActivityOptions): ActivityOutcome {
-    try {
-      const json = toJson(value)
-      if ('problem' in json) return failedWith(mayBeDone(noJson(name, json), options))
-      return json.size > this.#port.maxValue
-        ? failedWith(mayBeDone(tooLarge(`the result of the step '${name}'`, json.size, this.#port.maxValue), options))
-        : json
-    } catch (thrown) {
-      // A proxy or a getter may throw whatever it likes.
-      return failedWith(mayBeDone(new CodedFailure(failureOf(thrown)), options))
-    }
   }
 
   /** Retries happen inside of the activity; what is recorded is what it came to in the end. */
@@ -565,67 +550,3 @@ function countNames(records: readonly ActivityRecord[]): Map<string, number> {
 
 const unasked = ({ key }: ActivityRecord, instead: string): string =>
   `the step '${key}' is recorded and was not called for; instead, ${instead}`
-
-function failedWith(thrown: unknown): ActivityOutcome {
-  const error = failureOf(thrown)
-  return { error, retryable: error.retryable }
-}
-
-/**
- * It has not thrown, so it may have been done. What must not be repeated is not, also by whoever tries its turn again; of what can be
- * undone, with no result nothing undoes it: that is said, and never a clean failure.
- */
-function mayBeDone(error: CodedFailure, { idempotent, undo }: ActivityOptions): CodedFailure {
-  return idempotent !== false && undo === undefined
-    ? error
-    : new CodedFailure({ ...error.failure, code: 'ACTIVITY_OUTCOME_UNKNOWN', retryable: false })
-}
-
-function noJson(name: string, { path, problem }: NotJson): CodedFailure {
-  const message = `the result of the step '${name}' is no JSON at ${path}: ${problem}`
-  return new CodedFailure({ code: 'AGENT_FAILED', message, retryable: false, at: {} })
-}
-
-/** What is to be recorded of an activity that has ended. */
-function outcomeOf(speaker: ActivitySpeaker, result: ActivityOutcome, options: ActivityOptions): Command {
-  const usage = options.usage?.(result)
-  const used = usage === undefined ? {} : { usage }
-  if ('error' in result) return { type: 'activity.fail', ...speaker, error: result.error, ...used }
-  return { type: 'activity.complete', ...speaker, ...(result.value !== undefined && { value: result.value }), ...used }
-}
-
-/** A success of an earlier attempt is recorded again for this one; what it used has been counted. */
-function givenBack(speaker: ActivitySpeaker, { value, usage }: ActivityRecord & { readonly status: 'completed' }): Command {
-  const used = usage === undefined ? {} : { usage: { calls: usage.calls, inputTokens: 0, outputTokens: 0 } }
-  return { type: 'activity.complete', ...speaker, ...(value !== undefined && { value }), ...used }
-}
-
-function nondeterministic(message: string): CodedFailure {
-  return new CodedFailure({
-    code: 'NONDETERMINISTIC_TURN',
-    message: `the turn did not ask for what its journal has: ${message}`,
-    retryable: false,
-    at: {},
-  })
-}
-
-function unknownOutcome({ name }: ActivitySpeaker, earlier: ActivityRecord | undefined): Failure {
-  const why =
-    earlier?.status === 'completed'
-      ? 'an earlier attempt has completed one of several of that name, and nobody knows which; give each a key of its own'
-      : 'it was started before, and nobody knows whether it completed'
-  return {
-    code: 'ACTIVITY_OUTCOME_UNKNOWN',
-    message: `the step '${name}' must not be repeated: ${why}`,
-    retryable: false,
-    at: {},
-  }
-}
-
-/** A recorded failure as the body catches it: the same on every execution. */
-function errorOf(failure: Failure): Error {
-  if (failure.code !== 'AGENT_FAILED') return new CodedFailure(failure)
-  const error = new Error(failure.message)
-  if (typeof failure.data === 'object' && failure.data !== null) Object.assign(error, failure.data)
-  return error
-}

@@ -1,0 +1,87 @@
+import { CodedFailure, failureOf, tooLarge } from '../define/failure-of.js'
+import type { ActivitySpeaker, Command } from '../kernel/command.js'
+import type { Failure } from '../kernel/failure.js'
+import type { NotJson } from '../kernel/json.js'
+import { toJson } from '../kernel/json.js'
+import type { ActivityRecord } from '../kernel/state.js'
+import type { ActivityOptions } from '../models/activity-port.js'
+import type { ActivityOutcome } from './seam.js'
+
+/** What the body of an activity has returned, as data. */
+export function resultOf(name: string, value: unknown, options: ActivityOptions, maxValue: number): ActivityOutcome {
+  try {
+    const json = toJson(value)
+    if ('problem' in json) return failedWith(mayBeDone(noJson(name, json), options))
+    return json.size > maxValue ? failedWith(mayBeDone(tooLarge(`the result of the step '${name}'`, json.size, maxValue), options)) : json
+  } catch (thrown) {
+    // A proxy or a getter may throw whatever it likes.
+    return failedWith(mayBeDone(new CodedFailure(failureOf(thrown)), options))
+  }
+}
+
+/** What was thrown, as what an activity came to. */
+export function failedWith(thrown: unknown): ActivityOutcome {
+  const error = failureOf(thrown)
+  return { error, retryable: error.retryable }
+}
+
+/**
+ * It has not thrown, so it may have been done. What must not be repeated is not, also by whoever tries its turn again; of what can be
+ * undone, with no result nothing undoes it: that is said, and never a clean failure.
+ */
+export function mayBeDone(error: CodedFailure, { idempotent, undo }: ActivityOptions): CodedFailure {
+  return idempotent !== false && undo === undefined
+    ? error
+    : new CodedFailure({ ...error.failure, code: 'ACTIVITY_OUTCOME_UNKNOWN', retryable: false })
+}
+
+function noJson(name: string, { path, problem }: NotJson): CodedFailure {
+  const message = `the result of the step '${name}' is no JSON at ${path}: ${problem}`
+  return new CodedFailure({ code: 'AGENT_FAILED', message, retryable: false, at: {} })
+}
+
+/** What is to be recorded of an activity that has ended. */
+export function outcomeOf(speaker: ActivitySpeaker, result: ActivityOutcome, options: ActivityOptions): Command {
+  const usage = options.usage?.(result)
+  const used = usage === undefined ? {} : { usage }
+  if ('error' in result) return { type: 'activity.fail', ...speaker, error: result.error, ...used }
+  return { type: 'activity.complete', ...speaker, ...(result.value !== undefined && { value: result.value }), ...used }
+}
+
+/** A success of an earlier attempt is recorded again for this one; what it used has been counted. */
+export function givenBack(speaker: ActivitySpeaker, { value, usage }: ActivityRecord & { readonly status: 'completed' }): Command {
+  const used = usage === undefined ? {} : { usage: { calls: usage.calls, inputTokens: 0, outputTokens: 0 } }
+  return { type: 'activity.complete', ...speaker, ...(value !== undefined && { value }), ...used }
+}
+
+/** The body has asked for something else than its journal has. */
+export function nondeterministic(message: string): CodedFailure {
+  return new CodedFailure({
+    code: 'NONDETERMINISTIC_TURN',
+    message: `the turn did not ask for what its journal has: ${message}`,
+    retryable: false,
+    at: {},
+  })
+}
+
+/** Why what must not be repeated is not. */
+export function unknownOutcome({ name }: ActivitySpeaker, earlier: ActivityRecord | undefined): Failure {
+  const why =
+    earlier?.status === 'completed'
+      ? 'an earlier attempt has completed one of several of that name, and nobody knows which; give each a key of its own'
+      : 'it was started before, and nobody knows whether it completed'
+  return {
+    code: 'ACTIVITY_OUTCOME_UNKNOWN',
+    message: `the step '${name}' must not be repeated: ${why}`,
+    retryable: false,
+    at: {},
+  }
+}
+
+/** A recorded failure as the body catches it: the same on every execution. */
+export function errorOf(failure: Failure): Error {
+  if (failure.code !== 'AGENT_FAILED') return new CodedFailure(failure)
+  const error = new Error(failure.message)
+  if (typeof failure.data === 'object' && failure.data !== null) Object.assign(error, failure.data)
+  return error
+}
