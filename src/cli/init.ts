@@ -1,5 +1,6 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join, relative, resolve } from 'node:path'
+import { makeFolder } from '../models/make-folder.js'
 import type { CliCommand } from './cli-command.js'
 import { jsonOption } from './cli-command.js'
 import { CliError } from './cli-error.js'
@@ -24,7 +25,7 @@ export const command: CliCommand = {
         `${taken.join(', ')} ${taken.length === 1 ? 'is' : 'are'} there already: nothing was written`,
         'name another folder',
       )
-    mkdirSync(folder, { recursive: true })
+    makeFolder(folder)
     const there = relative('.', folder)
     for (const [file, text] of Object.entries(files)) {
       writeFileSync(join(folder, file), text, { flag: 'wx' })

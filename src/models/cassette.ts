@@ -1,5 +1,5 @@
-import { appendFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import type {
   LanguageModelV3,
   LanguageModelV3CallOptions,
@@ -21,6 +21,7 @@ import {
   requestOf,
 } from './cassette-entry.js'
 import { firstDifference } from './first-difference.js'
+import { makeFolder } from './make-folder.js'
 import type { ModelFactory, ModelSource } from './model-factory.js'
 import { streamOf } from './playing-model.js'
 import { resolveModel } from './resolve.js'
@@ -37,7 +38,7 @@ export interface Recording extends AsyncDisposable {
  * those of `models`, or those that agents would have anyhow. A file that is there is written anew.
  */
 export function record(file: string, models?: ModelSource): Recording {
-  mkdirSync(dirname(file), { recursive: true })
+  makeFolder(dirname(resolve(file)))
   // What was said may be private: the file is its owner's.
   writeFileSync(file, `${JSON.stringify(cassetteHead)}\n`, { mode: 0o600 })
   const write = (entry: CassetteEntry) => appendFileSync(file, `${JSON.stringify(plain(entry, process.env))}\n`)

@@ -1,6 +1,7 @@
-import { accessSync, closeSync, constants, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, fsyncSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { TuttiError } from '../define/tutti-error.js'
+import { makeFolder } from '../models/make-folder.js'
 import { Connection } from './sqlite-connection.js'
 import type { Database, Driver } from './sqlite-driver.js'
 import { ask, loadDriver, openDatabase } from './sqlite-driver.js'
@@ -55,11 +56,15 @@ function openOnce(driver: Driver, path: string, durability: 'process' | 'power',
 function prepareFolder(path: string, durability: 'process' | 'power'): void {
   const folder = dirname(path)
   try {
-    const made = mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const made = makeFolder(folder, 0o700)
     if (made !== undefined && durability === 'power') syncFolder(dirname(made))
     accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK)
-    if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw new Error('it is a folder')
-    if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK)
+    const there = statSync(path, { throwIfNoEntry: false })
+    if (there === undefined) return
+    if (there.isDirectory()) throw new Error('it is a folder')
+    // Whoever opens a pipe waits for somebody at its other end, with all else that the process does.
+    if (!there.isFile()) throw new Error('it is no file but a pipe or a device')
+    accessSync(path, constants.R_OK | constants.W_OK)
   } catch (error) {
     throw unreachable(error, path)
   }

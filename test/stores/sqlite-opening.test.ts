@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type Code, TuttiError } from 'tutti'
@@ -231,6 +232,19 @@ describe('a store that cannot be used says so', () => {
     writeFileSync(file, '')
     await refusal('STORE_UNAVAILABLE', sqliteStore(join(file, 'tutti.db'), process_))
   })
+
+  test.skipIf(process.platform !== 'linux')(
+    'a folder that can be made nowhere, and a pipe, which would keep the process for ever',
+    async () => {
+      using below = new Child('open-as-nobody', '/proc/nowhere/deeper/tutti.db')
+      expect(await below.line()).toMatch(/^STORE_UNAVAILABLE hint .*no such file or directory/)
+      chmodSync(folder.path, 0o777)
+      const pipe = join(folder.path, 'a-pipe')
+      execFileSync('sh', ['-c', 'mkfifo -m 666 "$0"', pipe])
+      using piped = new Child('open-as-nobody', pipe)
+      expect(await piped.line()).toMatch(/^STORE_UNAVAILABLE hint .*no file but a pipe/)
+    },
+  )
 
   test.skipIf(process.platform === 'win32')('a file or a folder that may only be read', async () => {
     const path = await filled(1)
