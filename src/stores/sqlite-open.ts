@@ -52,6 +52,8 @@ function openOnce(driver: Driver, path: string, durability: 'process' | 'power',
   }
 }
 
+const withoutFile = 'it is missing or empty, and its -wal file has what was written last: put the file back beside it, or take both away'
+
 /** The folder is made for its owner's eyes only: what runs say is nobody else's business. */
 function prepareFolder(path: string, durability: 'process' | 'power'): void {
   const folder = dirname(path)
@@ -59,7 +61,11 @@ function prepareFolder(path: string, durability: 'process' | 'power'): void {
     const made = makeFolder(folder, 0o700)
     if (made !== undefined && durability === 'power') syncFolder(dirname(made))
     accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK)
+    // Looked at first: a file that is being made is not empty any more when its log has something in it.
+    const log = statSync(`${path}-wal`, { throwIfNoEntry: false })
     const there = statSync(path, { throwIfNoEntry: false })
+    // SQLite would take it for a new one, and the log away.
+    if ((there?.size ?? 0) === 0 && (log?.size ?? 0) > 0 && log?.isFile() === true) throw new Error(withoutFile)
     if (there === undefined) return
     if (there.isDirectory()) throw new Error('it is a folder')
     // Whoever opens a pipe waits for somebody at its other end, with all else that the process does.

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type Code, TuttiError } from 'tutti'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -224,6 +224,26 @@ describe('a store that cannot be used says so', () => {
     }
     expect((await refusal('STORE_UNAVAILABLE', opening())).message).toMatch(/damaged or cut off/)
     expect(readFileSync(path)).toEqual(bytes)
+  })
+
+  test('one that is missing or empty beside a log, which stays as it is', async () => {
+    const path = folder.file()
+    const store = await sqliteStore(path, process_)
+    const by = await store.join({ nonce: 'n' })
+    await store.commit([started('r', by)])
+    const copy = copyOf(path)
+    copyFileSync(`${path}-wal`, `${copy}-wal`)
+    await store.close()
+    const [file, log] = [readFileSync(copy), readFileSync(`${copy}-wal`)]
+    truncateSync(copy, 0)
+    expect((await refusal('STORE_UNAVAILABLE', sqliteStore(copy, process_))).message).toMatch(/missing or empty/)
+    rmSync(copy)
+    expect((await refusal('STORE_UNAVAILABLE', sqliteStore(copy, process_))).message).toMatch(/missing or empty/)
+    expect(readFileSync(`${copy}-wal`)).toEqual(log)
+    writeFileSync(copy, file)
+    const again = await sqliteStore(copy, process_)
+    expect(await again.load('r')).not.toBeNull()
+    await again.close()
   })
 
   test('a folder in place of the file, and a file in place of the folder', async () => {
