@@ -1,6 +1,6 @@
 import { deepFreeze } from '../kernel/deep-freeze.js'
 import type { Failure } from '../kernel/failure.js'
-import { toJson } from '../kernel/json.js'
+import { jsonSize, toJson } from '../kernel/json.js'
 
 /** A failure that keeps its own code when it reaches the end of a turn. */
 export class CodedFailure extends Error {
@@ -16,6 +16,15 @@ export class CodedFailure extends Error {
 export function tooLarge(what: string, size: number, max: number): CodedFailure {
   const message = `${what} has about ${size} bytes; the store takes ${max}. Keep it elsewhere and pass a reference`
   return new CodedFailure({ code: 'VALUE_TOO_LARGE', message, retryable: false, at: {} })
+}
+
+/** A failure as it can be recorded: what was thrown may be over the limit like any other value. A code of the engine's says more than that. */
+export function storableFailure(failure: Failure, max: number): Failure {
+  const size = jsonSize(failure.message) + jsonSize(failure.data)
+  if (size <= max) return failure
+  const { failure: instead } = tooLarge('what was thrown', size, max)
+  const isThrown = failure.code === 'AGENT_FAILED' || failure.code === 'STEP_FAILED'
+  return deepFreeze(isThrown ? instead : { ...instead, code: failure.code, retryable: failure.retryable })
 }
 
 /** What was thrown, as data: its message, and its own code and fields where they are JSON. */

@@ -463,7 +463,7 @@ export class Activities {
         return Promise.race([body, this.#timeout(speaker.name, options, signalled(), timer.signal)])
       },
       ended,
-      (thrown) => ended(failedWith(thrown)),
+      (thrown) => ended(failedWith(thrown, this.#port.maxValue)),
     )
   }
 

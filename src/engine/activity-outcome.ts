@@ -1,4 +1,4 @@
-import { CodedFailure, failureOf, tooLarge } from '../define/failure-of.js'
+import { CodedFailure, failureOf, storableFailure, tooLarge } from '../define/failure-of.js'
 import type { ActivitySpeaker, Command } from '../kernel/command.js'
 import type { Failure } from '../kernel/failure.js'
 import type { NotJson } from '../kernel/json.js'
@@ -11,17 +11,19 @@ import type { ActivityOutcome } from './seam.js'
 export function resultOf(name: string, value: unknown, options: ActivityOptions, maxValue: number): ActivityOutcome {
   try {
     const json = toJson(value)
-    if ('problem' in json) return failedWith(mayBeDone(noJson(name, json), options))
-    return json.size > maxValue ? failedWith(mayBeDone(tooLarge(`the result of the step '${name}'`, json.size, maxValue), options)) : json
+    if ('problem' in json) return failedWith(mayBeDone(noJson(name, json), options), maxValue)
+    return json.size > maxValue
+      ? failedWith(mayBeDone(tooLarge(`the result of the step '${name}'`, json.size, maxValue), options), maxValue)
+      : json
   } catch (thrown) {
     // A proxy or a getter may throw whatever it likes.
-    return failedWith(mayBeDone(new CodedFailure(failureOf(thrown)), options))
+    return failedWith(mayBeDone(new CodedFailure(failureOf(thrown)), options), maxValue)
   }
 }
 
 /** What was thrown, as what an activity came to. */
-export function failedWith(thrown: unknown): ActivityOutcome {
-  const error = failureOf(thrown)
+export function failedWith(thrown: unknown, maxValue: number): ActivityOutcome {
+  const error = storableFailure(failureOf(thrown), maxValue)
   return { error, retryable: error.retryable }
 }
 

@@ -228,6 +228,7 @@ export class Bodies {
         alarms,
         definition,
         graceMs: options.graceMs,
+        maxValue: options.store.promises.maxValue,
         entered: () => this.#entered(execution),
         ended: () => {
           const isLast = entry.undos.get(undo.of) === execution

@@ -25,7 +25,7 @@ import { verifyAction } from './action-check.js'
 import type { ActivityOwner, Recorded } from './activities.js'
 import { Activities } from './activities.js'
 import type { Alarms } from './alarms.js'
-import { failureOf } from '../define/failure-of.js'
+import { failureOf, storableFailure } from '../define/failure-of.js'
 import { type ChildDone, leftBy } from './child-run.js'
 import { useOf } from './run-resources.js'
 import type { Body } from './bodies.js'
@@ -340,7 +340,8 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   async #failed(thrown: unknown): Promise<Command> {
     this.#over = true
     // Before anything is waited for: what was thrown is what it is now.
-    const error = failureOf(thrown, this.#port.definition.kind === 'topology' ? 'AGENT_FAILED' : 'STEP_FAILED')
+    const code = this.#port.definition.kind === 'topology' ? 'AGENT_FAILED' : 'STEP_FAILED'
+    const error = storableFailure(failureOf(thrown, code), this.#port.maxValue)
     try {
       await this.#end()
     } catch {

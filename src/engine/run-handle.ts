@@ -6,7 +6,7 @@ import type { Report } from '../inspect/report-data.js'
 import type { Command as KernelCommand } from '../kernel/command.js'
 import { deepFreeze } from '../kernel/deep-freeze.js'
 import type { Event } from '../kernel/event.js'
-import { toJson } from '../kernel/json.js'
+import { jsonSize, toJson } from '../kernel/json.js'
 import type { Outcome } from '../kernel/state.js'
 import { isOver } from '../kernel/state.js'
 import { checkAnswer } from './check-answer.js'
@@ -80,6 +80,11 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
     cancel: async (o) => {
       checkCommand('run.cancel()', o, { reason: aString, compensate: aBoolean })
       const { reason, compensate } = o ?? {}
+      const { maxValue } = engine.options.store.promises
+      if (reason !== undefined && jsonSize(reason) > maxValue)
+        throw new TuttiError('VALUE_TOO_LARGE', `the reason has about ${jsonSize(reason)} bytes; the store takes ${maxValue}`, {
+          hint: 'say it in fewer words; the run was not cancelled',
+        })
       const given = { ...by(o), ...(reason !== undefined && { reason }), ...(compensate === false && { compensate }) }
       // What is left out is the same request as what it then is.
       await send({ type: 'run.cancel', ...given }, o, [reason, given.compensate])

@@ -92,7 +92,7 @@ export interface Starting {
 export async function startRun(engine: Engine, of: Definition | string, given: Starting): Promise<Started> {
   const { id } = given
   const definition = resolved(engine, of)
-  const tags = checkTags(given.tags ?? {})
+  const tags = checkTags(given.tags ?? {}, engine.options.store.promises.maxValue)
   const limits = tightest(definition.shape.limits, [given.defaults ?? {}, given.limits])
   const request = given.key === undefined ? '' : JSON.stringify(['start', definition.shape.name, toJsonText(given.input)])
   // It waits only for what there is to wait for: many runs may be started at once.
@@ -153,10 +153,18 @@ function definitionOf(engine: Engine, of: Definition): Internals {
   return engine.register(of)
 }
 
+function checkSize(what: string, size: number, maxValue: number): void {
+  if (size > maxValue)
+    throw new TuttiError('VALUE_TOO_LARGE', `${what} about ${size} bytes; the store takes ${maxValue}`, {
+      hint: 'keep it elsewhere and pass a reference',
+    })
+}
+
 /** A copy of the tags that nobody can change. */
-function checkTags(tags: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+function checkTags(tags: Readonly<Record<string, string>>, maxValue: number): Readonly<Record<string, string>> {
   const json = toJson(tags)
   if ('problem' in json) throw new TuttiError('INVALID_INPUT', `the tags can't be kept, at ${json.path}: ${json.problem}`)
+  checkSize('the tags have', json.size, maxValue)
   return json.value as Readonly<Record<string, string>>
 }
 
@@ -165,11 +173,7 @@ function checkInput(definition: Internals, given: unknown, maxValue: number): Ma
   return andThen(checked(definition.input, given, 'the input'), (input) => {
     if ('problem' in input)
       throw new TuttiError('INVALID_INPUT', input.problem, { hint: `look at the input schema of '${definition.shape.name}'` })
-    const size = jsonSize(input.value)
-    if (size > maxValue)
-      throw new TuttiError('VALUE_TOO_LARGE', `the input has about ${size} bytes; the store takes ${maxValue}`, {
-        hint: 'keep it elsewhere and pass a reference',
-      })
+    checkSize('the input has', jsonSize(input.value), maxValue)
     if (definition.kind === 'graph') return input.value
     const firsts = definition.shape.edges.flatMap(({ from, to }) => (from === 'Start' ? [to] : []))
     return firsts.some((to) => definition.agents[to]?.input !== undefined) ? takenBy(definition, firsts, input.value) : input.value

@@ -10,7 +10,7 @@ import { toJson } from '../kernel/json.js'
 import type { State } from '../kernel/state.js'
 import { shapeOf } from '../kernel/state.js'
 import type { Entry, UndoAttempt } from '../kernel/undo-state.js'
-import { CodedFailure, failureOf } from '../define/failure-of.js'
+import { CodedFailure, failureOf, storableFailure } from '../define/failure-of.js'
 import type { Alarms } from './alarms.js'
 import { deepFreeze } from '../kernel/deep-freeze.js'
 import { useOf } from './run-resources.js'
@@ -23,6 +23,7 @@ export interface UndoPort {
   readonly clock: Clock
   readonly alarms: Alarms
   readonly graceMs: number
+  readonly maxValue: number
   readonly definition: Internals
   /** It has room. */
   entered(): void
@@ -112,7 +113,8 @@ export class UndoExecution implements Body {
       await performed
       await this.#say({ type: 'undo.complete' })
     } catch (thrown) {
-      const error = failureOf(thrown, this.#port.definition.kind === 'topology' ? 'AGENT_FAILED' : 'STEP_FAILED')
+      const code = this.#port.definition.kind === 'topology' ? 'AGENT_FAILED' : 'STEP_FAILED'
+      const error = storableFailure(failureOf(thrown, code), this.#port.maxValue)
       await this.#say({ type: 'undo.fail', error, retryable: error.retryable })
     } finally {
       this.#cancelTimer()

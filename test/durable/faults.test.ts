@@ -112,6 +112,54 @@ test('a value over the limit is a final failure, wherever it enters, and the ste
   await store.close()
 })
 
+test('what is thrown, a tag and a reason are values too: over the limit they are refused like any other', patience, async () => {
+  using place = new Place()
+  const store = await sqliteStore(place.store, { durability, maxValue: 100_000 })
+  const large = 'x'.repeat(100_001)
+  let executed = 0
+  const thrown = [new Error(large), Object.assign(new Error('small'), { body: large }), large]
+  const throws = (turn: SoloTurn): string => {
+    executed++
+    throw thrown[Number(turn.request)]
+  }
+  const inStep = async (turn: SoloTurn) => turn.finish(await turn.step('throws', () => throws(turn), { retry: { attempts: 3 } }))
+  const definitions = [solo({ retry: { attempts: 3 }, act: throws }, { name: 'turn' }), solo(inStep, { name: 'step' })]
+  const engine = await tutti.open({ store, definitions })
+  for (const { name } of definitions)
+    for (const input of thrown.keys()) {
+      const result = await (await engine.start(name, { input })).result()
+      expect(result).toMatchObject({ status: 'failed', error: { code: 'VALUE_TOO_LARGE', retryable: false } })
+      expect(JSON.stringify(result).length).toBeLessThan(10_000)
+    }
+  expect(executed).toBe(definitions.length * thrown.length)
+  const undone = tutti
+    .graph('undone')
+    .step('done', {
+      run: () => 1,
+      compensate: () => {
+        throw new Error(large)
+      },
+    })
+    .step('fails', {
+      after: ['done'],
+      run: () => {
+        throw new Error('no')
+      },
+    })
+    .output()
+  const told: string[] = []
+  for await (const event of (await engine.start(undone)).events()) told.push(JSON.stringify(event))
+  expect(told.join()).toMatch(/what was thrown has about \d+ bytes/)
+  expect(told.join().length).toBeLessThan(10_000)
+  expect(await codeOf(engine.start('turn', { tags: { large } }))).toBe('VALUE_TOO_LARGE')
+  const asks = await engine.start(solo((turn: SoloTurn) => turn.ask('?'), { name: 'asks' }))
+  expect(await codeOf(asks.cancel({ reason: large }))).toBe('VALUE_TOO_LARGE')
+  await asks.cancel({ reason: 'small' })
+  expect(await asks.result()).toMatchObject({ status: 'cancelled', reason: 'small' })
+  await engine.close()
+  await store.close()
+})
+
 test('large values, and values that look like a reference to one, come back as they were, also after a restart', patience, async () => {
   using place = new Place()
   const large = 'ü'.repeat(80_000)
