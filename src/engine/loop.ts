@@ -131,9 +131,10 @@ export class Loop {
     return new Promise((resolve) => this.#idle.push(resolve))
   }
 
-  /** Resolves when nothing is on its way that anybody has said: what only has to be read again may wait for the store for ever. */
+  /** Resolves when nothing is on its way that anybody has said: what only has to be read again may wait for the store for ever. One that is given up is not waited for. */
   async idle(): Promise<void> {
-    while (this.#flushing && !(this.#isWaiting && this.#backlog.isEmpty)) await new Promise<void>((resolve) => this.#idle.push(resolve))
+    while (this.#flushing && !this.#isGivenUp && !(this.#isWaiting && this.#backlog.isEmpty))
+      await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
 
   /** From now on nothing is kept for a store that is out of reach: what is not recorded is as if the process had died before. */

@@ -359,6 +359,30 @@ test('an engine whose store is gone can be closed, whatever may be there of it',
   await tutti.close()
 })
 
+test('an engine whose store is gone can be closed while somebody waits to see how a run stands', async () => {
+  const inner = memoryStore()
+  let isGone = false
+  const gone = (): Promise<never> => Promise.reject(new TuttiError('STORE_UNAVAILABLE', 'gone'))
+  const store: Store = {
+    ...inner,
+    commit: (batch) => (isGone ? gone() : inner.commit(batch)),
+    load: (...of) => (isGone ? gone() : inner.load(...of)),
+  }
+  const works = solo(async (turn: SoloTurn) => {
+    await rest(5)
+    return turn.finish()
+  })
+  let said = 0
+  const tutti = await open({ store, onLog: () => void said++, definitions: [works], graceMs: 20 })
+  const run = await tutti.start(works)
+  isGone = true
+  while (said === 0) await rest(1)
+  const seen = codeOf(run.status())
+  await tutti.close()
+  await seen
+  expect(said).toBeLessThan(20)
+})
+
 describe('the explorer finds nothing where acknowledgements are lost', () => {
   test('between the start and the end of what must not be repeated', patience, async () => {
     const definition = () =>
