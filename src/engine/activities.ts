@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Maybe } from '../define/maybe.js'
-import { andThen, settle } from '../define/maybe.js'
+import { andThen, isLater, settle } from '../define/maybe.js'
 import { wantsRetry } from '../define/retry.js'
 import type { Resource } from '../define/resource.js'
 import { TuttiError } from '../define/tutti-error.js'
@@ -18,7 +18,7 @@ import type { ExecutionPort } from './execution.js'
 import type { ActivityOutcome } from './seam.js'
 
 /** What the activities of a turn need of its run. */
-export type ActivityPort = Pick<ExecutionPort, 'clockOf' | 'maxValue' | 'graceMs' | 'later' | 'mayGoOn' | 'known'>
+export type ActivityPort = Pick<ExecutionPort, 'clockOf' | 'maxValue' | 'graceMs' | 'later' | 'mayGoOn' | 'isPlayed' | 'known'>
 
 /** Whose activities they are: one execution of a turn. */
 export interface ActivityOwner {
@@ -39,68 +39,92 @@ export interface ActivityOwner {
 
 const nothing = (): void => {}
 
-/** A body has asked for the result of an activity. */
-class Call {
+type Run = (ctx: ActivityContext) => Maybe<unknown>
+
+const noOptions: ActivityOptions = Object.freeze({})
+
+/**
+ * A step of a turn, or a sleep: what its body has asked for under a key, and what the journal has under it. `record` is null while it has
+ * nothing; `isOpen` while the body waits for what comes of it.
+ */
+class Step {
   readonly key: string
   readonly name: string
+  record: ActivityRecord | null
+  isCalled = false
+  isOpen = false
+  isSleeping = false
   /** How many results the body had been given when it called. */
-  readonly delivered: number
-  readonly start: (call: Call) => void
-  readonly promise: Promise<unknown>
+  delivered = 0
+  /** Null: it is a sleep, of so many milliseconds. */
+  run: Run | null = null
+  options: ActivityOptions = noOptions
+  ms = 0
   give: (value: unknown) => void = nothing
   #reject: (error: unknown) => void = nothing
+  #promise: Promise<unknown> | null = null
 
-  constructor(key: string, name: string, delivered: number, start: (call: Call) => void) {
+  constructor(key: string, name: string, record: ActivityRecord | null) {
     this.key = key
     this.name = name
-    this.delivered = delivered
-    this.start = start
-    this.promise = new Promise((resolve, reject) => {
+    this.record = record
+  }
+
+  /** What its body waits for. */
+  called(): Promise<unknown> {
+    const promise = new Promise((resolve, reject) => {
       this.give = resolve
       this.#reject = reject
     })
+    this.#promise = promise
+    return promise
   }
 
   fail(error: unknown): void {
     // A body that is aborted may never look at this one: it must not count as unhandled.
-    this.promise.catch(nothing)
+    this.#promise?.catch(nothing)
     this.#reject(error)
   }
 }
 
-/** What an activity is given. Its signal is made only when it is asked for. */
+/** What an activity is given. What is seldom asked for is made only then, and stands on the prototype. */
 class Context implements ActivityContext {
-  readonly idempotencyKey: string
   readonly attempt: number
   readonly use: ActivityContext['use']
   readonly emit: ActivityContext['emit']
-  readonly #signalled: () => AbortController
+  readonly #of: Activities
+  readonly #key: string
+  #controller: AbortController | null = null
 
-  constructor(key: string, attempt: number, use: ActivityContext['use'], emit: ActivityContext['emit'], signalled: () => AbortController) {
-    this.idempotencyKey = key
+  constructor(of: Activities, key: string, attempt: number) {
     this.attempt = attempt
-    this.use = use
-    this.emit = emit
-    this.#signalled = signalled
+    this.use = of.use
+    this.emit = of.emit
+    this.#of = of
+    this.#key = key
     Object.freeze(this)
   }
 
+  get idempotencyKey(): string {
+    return this.#of.idempotencyKey(this.#key)
+  }
+
   get signal(): AbortSignal {
-    return this.#signalled().signal
+    return Context.signalled(this).signal
+  }
+
+  static signalled(ctx: Context): AbortController {
+    return (ctx.#controller ??= ctx.#of.controller())
+  }
+
+  /** What has asked for its signal needs it no more. */
+  static letGo(ctx: Context): void {
+    if (ctx.#controller !== null) ctx.#of.release(ctx.#controller)
   }
 }
 
-type Run = (ctx: ActivityContext) => Maybe<unknown>
-
 /** The result of an activity, as it was recorded. */
 export type Recorded = Extract<Event, { type: 'activity.completed' | 'activity.failed' }>
-
-/** An activity that is to be executed. */
-interface Task {
-  readonly speaker: ActivitySpeaker
-  readonly run: Run
-  readonly options: ActivityOptions
-}
 
 /** So often a record whose turn has come is looked for in macrotasks that follow each other, and then every few milliseconds. */
 const looksAtOnce = 3
@@ -121,36 +145,36 @@ const insideStep = new AsyncLocalStorage<Activities>()
  * 2. A call that has no record starts only after all recorded results are delivered.
  * 3. A result is delivered only after it is durable.
  * 4. After an abort nothing more is delivered: every open and later call rejects with the reason.
+ *
+ * A short process runs this a few thousand times, before it is compiled well, and many turns at once are many of these: so each step is
+ * one object in one map, and what most turns don't need is not made for them.
  */
 export class Activities {
+  readonly use: ActivityContext['use']
+  readonly emit: ActivityContext['emit']
   readonly #port: ActivityPort
   readonly #owner: ActivityOwner
   readonly #keyPrefix: string
-  readonly #use: ActivityContext['use'] = (resource) => this.#owner.use(resource)
-  readonly #emit: ActivityContext['emit'] = (data) => this.#owner.emit(data)
-  /** Results in journal order, those of an earlier execution first. */
-  readonly #results: ActivityRecord[]
+  readonly #steps = new Map<string, Step>()
+  /** Those with a result, in journal order: those of an earlier execution first. */
+  readonly #results: Step[] = []
   readonly #replayed: number
-  /** What the journal knows of this attempt and earlier ones that threw, by key. */
-  readonly #known: Map<string, ActivityRecord>
-  /** How many records of this attempt each name has. */
-  readonly #recordsOf: Map<string, number>
+  /** How many records of this attempt each name has; null while that is of no interest, because nothing is executed again. */
+  readonly #recordsOf: Map<string, number> | null
   readonly #earlier: TurnWork['earlier'] | undefined
   #earlierOf: ReadonlyMap<string, number> | null = null
-  readonly #calls = new Map<string, Call>()
-  readonly #waiting: Call[] = []
-  readonly #occurrences = new Map<string, number>()
-  readonly #used = new Set<string>()
-  /** The keys of the sleeps that are slept now. */
-  readonly #sleeps = new Set<string>()
+  readonly #waiting: Step[] = []
+  #occurrences: Map<string, number> | null = null
+  /** How many steps the body waits for, and how many of them it only sleeps. */
+  #open = 0
+  #sleeping = 0
   #running = 0
   /** Who waits for the last of them. */
   readonly #quiet: (() => void)[] = []
   /** Of the steps that have asked for their signal. */
-  readonly #controllers = new Set<AbortController>()
+  #controllers: Set<AbortController> | null = null
   #aborted: { readonly reason: unknown } | null = null
   #delivered = 0
-  #sleeping = 0
   #pumping = false
   #idle = 0
   #lastAt: number
@@ -158,12 +182,15 @@ export class Activities {
   constructor(port: ActivityPort, owner: ActivityOwner, work: TurnWork | undefined) {
     this.#port = port
     this.#owner = owner
+    this.use = (resource) => owner.use(resource)
+    this.emit = (data) => owner.emit(data)
     this.#keyPrefix = owner.idempotencyKey()
-    const records = [...(work?.records.values() ?? [])]
-    this.#results = records.filter(({ status }) => status === 'completed' || status === 'failed').sort((a, b) => a.order - b.order)
-    this.#replayed = this.#results.length
-    this.#known = new Map(records.map((record) => [record.key, record]))
-    this.#recordsOf = countNames(records)
+    const records = work?.records.values() ?? []
+    for (const record of records) this.#steps.set(record.key, new Step(record.key, record.name, record))
+    const settled = records.filter(({ status }) => status === 'completed' || status === 'failed').sort((a, b) => a.order - b.order)
+    for (const { key } of settled) this.#results.push(this.#steps.get(key) as Step)
+    this.#replayed = settled.length
+    this.#recordsOf = records.length === 0 ? null : countNames(records)
     this.#earlier = work?.earlier
     this.#lastAt = owner.attempt.at
   }
@@ -185,34 +212,23 @@ export class Activities {
 
   /** Whether the journal has what came of the step of this key. */
   has(key: string): boolean {
-    const status = this.#known.get(key)?.status
+    const status = this.#steps.get(key)?.record?.status
     return status === 'completed' || status === 'failed'
   }
 
-  step(name: string, run: (ctx: ActivityContext) => Maybe<unknown>, options: ActivityOptions = {}): Promise<unknown> {
-    this.#checkOutside(`the step '${name}'`)
-    const key = this.#keyOf(name, options.key)
-    return this.#call(key, name, (call) => this.#execute({ speaker: this.#speakerOf(call), run, options }))
+  idempotencyKey(key: string): string {
+    return `${this.#keyPrefix}/${key}`
+  }
+
+  step(name: string, run: Run, options: ActivityOptions = noOptions): Promise<unknown> {
+    if (this.isInside) throw nested(`the step '${name}'`)
+    return this.#call(name, options.key, run, options, 0)
   }
 
   sleep(ms: number): Promise<void> {
-    this.#checkOutside('a sleep')
+    if (this.isInside) throw nested('a sleep')
     if (!(Number.isFinite(ms) && ms >= 0)) throw new TypeError(`sleep takes a number of milliseconds, not ${String(ms)}`)
-    const key = this.#keyOf('sleep', undefined)
-    return this.#call(key, 'sleep', (call) => {
-      this.#sleeps.add(key)
-      this.#setSleeping(1)
-      if (this.#known.get(key)?.status === 'sleeping') return
-      this.#owner.say({ type: 'sleep.start', ...this.#speakerOf(call), ms }, nothing)
-    }) as Promise<void>
-  }
-
-  /** What is recorded inside of a step would not be asked for again once the step itself is recorded. */
-  #checkOutside(what: string): void {
-    if (this.isInside)
-      throw new TuttiError('NESTED_STEP', `${what} is called inside another step`, {
-        hint: 'call it from the turn itself, before or after the other',
-      })
+    return this.#call('sleep', undefined, null, noOptions, ms) as Promise<void>
   }
 
   /** Whether whoever asks runs inside of a step of this turn. */
@@ -223,28 +239,31 @@ export class Activities {
   /** Whether the body waits for nothing but durable sleeps, as far as can be known of it. */
   get isAsleep(): boolean {
     const quiet = !this.#pumping && this.#running === 0 && this.#delivered === this.#results.length
-    return quiet && this.#sleeps.size > 0 && this.#calls.size === this.#sleeps.size
+    return quiet && this.#sleeping > 0 && this.#open === this.#sleeping
   }
 
   /** A result is durable: it is delivered when its turn comes. */
   recorded(event: Recorded): void {
     const { key, name, delivered, at } = event
-    const record: ActivityRecord =
+    let step = this.#steps.get(key)
+    if (step === undefined) {
+      step = new Step(key, name, null)
+      this.#steps.set(key, step)
+    }
+    if (this.#recordsOf !== null && step.record === null) this.#recordsOf.set(name, (this.#recordsOf.get(name) ?? 0) + 1)
+    step.record =
       event.type === 'activity.failed'
         ? { status: 'failed', key, name, order: 0, delivered, at, error: event.error }
         : { status: 'completed', key, name, order: 0, delivered, at, value: event.value }
-    if (!this.#known.has(key)) this.#recordsOf.set(name, (this.#recordsOf.get(name) ?? 0) + 1)
-    this.#known.set(key, record)
-    this.#results.push(record)
+    this.#results.push(step)
     this.#pump()
   }
 
   abort(reason: unknown): void {
     if (this.#aborted !== null) return
     this.#aborted = { reason }
-    for (const controller of this.#controllers) controller.abort(reason)
-    for (const call of this.#calls.values()) call.fail(reason)
-    this.#calls.clear()
+    if (this.#controllers !== null) for (const controller of this.#controllers) controller.abort(reason)
+    if (this.#open > 0) for (const step of this.#steps.values()) if (step.isOpen) this.#close(step).fail(reason)
     this.#waiting.length = 0
   }
 
@@ -270,56 +289,71 @@ export class Activities {
 
   #keyOf(name: string, explicit: string | undefined): string {
     if (typeof name !== 'string' || name === '') throw new TypeError('a step needs a name')
-    if (explicit !== undefined && (typeof explicit !== 'string' || explicit === ''))
-      throw new TypeError(`the key of the step '${name}' must be a text`)
-    const key = explicit ?? this.#nextOf(name)
-    if (this.#used.has(key))
-      throw new TuttiError('DUPLICATE_STEP_KEY', `the step key '${key}' is used twice in one turn`, {
-        hint: 'give each step a key of its own',
-      })
-    this.#used.add(key)
-    return key
+    if (explicit === undefined) return this.#nextOf(name)
+    if (typeof explicit !== 'string' || explicit === '') throw new TypeError(`the key of the step '${name}' must be a text`)
+    return explicit
   }
 
   #nextOf(name: string): string {
+    this.#occurrences ??= new Map()
     const occurrence = this.#occurrences.get(name) ?? 0
     this.#occurrences.set(name, occurrence + 1)
     return `${name}#${occurrence}`
   }
 
-  #call(key: string, name: string, start: Call['start']): Promise<unknown> {
-    const call = new Call(key, name, this.#delivered, start)
-    if (this.#aborted !== null) call.fail(this.#aborted.reason)
-    else {
-      const known = this.#known.get(key)
-      const problem = known === undefined ? null : this.#differs(call, known)
-      if (problem !== null) this.#break(problem, call)
-      else {
-        this.#calls.set(key, call)
-        const starts = known === undefined || known.status === 'started' || known.status === 'sleeping'
-        // Mostly there is nothing to wait for.
-        if (starts && !this.#pumping && this.#delivered === this.#results.length) call.start(call)
-        else {
-          if (starts) this.#waiting.push(call)
-          this.#pump()
-        }
-      }
-    }
-    return call.promise
+  #call(name: string, explicit: string | undefined, run: Run | null, options: ActivityOptions, ms: number): Promise<unknown> {
+    const key = this.#keyOf(name, explicit)
+    let step = this.#steps.get(key)
+    if (step === undefined) {
+      step = new Step(key, name, null)
+      this.#steps.set(key, step)
+    } else if (step.isCalled)
+      throw new TuttiError('DUPLICATE_STEP_KEY', `the step key '${key}' is used twice in one turn`, {
+        hint: 'give each step a key of its own',
+      })
+    step.isCalled = true
+    step.delivered = this.#delivered
+    step.run = run
+    step.options = options
+    step.ms = ms
+    const promise = step.called()
+    if (this.#aborted === null) this.#await(step, name)
+    else step.fail(this.#aborted.reason)
+    return promise
+  }
+
+  /** The body waits for it: it begins, or comes when its turn does. */
+  #await(step: Step, name: string): void {
+    const { record } = step
+    const problem = record === null ? null : this.#differs(step, name, record)
+    if (problem !== null) return this.#break(problem, step)
+    step.isOpen = true
+    this.#open++
+    const starts = record === null || record.status === 'started' || record.status === 'sleeping'
+    // Mostly there is nothing to wait for.
+    if (starts && !this.#pumping && this.#delivered === this.#results.length) return this.#begin(step)
+    if (starts) this.#waiting.push(step)
+    this.#pump()
+  }
+
+  #close(step: Step): Step {
+    step.isOpen = false
+    this.#open--
+    return step
   }
 
   /** Why a call is not the one that the journal has under its key; null if it is. */
-  #differs(call: Call, known: ActivityRecord): string | null {
-    if (known.name !== call.name) return `the step '${call.key}' was recorded as '${known.name}' and is now called '${call.name}'`
-    const repeated = (this.#occurrences.get(call.name) ?? 0) > 1 || (this.#recordsOf.get(call.name) ?? 0) > 1
-    if (repeated && known.delivered !== call.delivered)
-      return `the step '${call.key}' was called after ${known.delivered} results and is now called after ${call.delivered}`
+  #differs(step: Step, name: string, record: ActivityRecord): string | null {
+    if (record.name !== name) return `the step '${step.key}' was recorded as '${record.name}' and is now called '${name}'`
+    const repeated = (this.#occurrences?.get(name) ?? 0) > 1 || (this.#recordsOf?.get(name) ?? 0) > 1
+    if (repeated && record.delivered !== step.delivered)
+      return `the step '${step.key}' was called after ${record.delivered} results and is now called after ${step.delivered}`
     return null
   }
 
-  #break(problem: string, call?: Call): void {
+  #break(problem: string, step?: Step): void {
     const error = nondeterministic(problem)
-    call?.fail(error)
+    step?.fail(error)
     this.abort(error)
     this.#owner.onBroken(error)
   }
@@ -327,8 +361,8 @@ export class Activities {
   /** What is wrong with a body that has ended, if something is. What it asked for and did not wait for is not: it lost a race, or nobody needs it. */
   #leftUnasked(): string | null {
     for (let place = this.#delivered; place < this.#replayed; place++) {
-      const record = this.#results[place]
-      if (record !== undefined && !this.#calls.has(record.key)) return unasked(record, 'the turn ended')
+      const step = this.#results[place]
+      if (step !== undefined && !step.isOpen) return unasked(step, 'the turn ended')
     }
     return null
   }
@@ -337,62 +371,68 @@ export class Activities {
    * For how many looks a record waits to be called for while something else waits for it. A body may be about something that is no step: it
    * is given what it took the first time, and more, because nobody can know whether it will ever call.
    */
-  #patience({ at }: ActivityRecord): number {
-    return looksAtOnce + Math.min(patienceMaxMs, patienceMs + 2 * Math.max(0, at - this.#lastAt)) / lookMs
+  #patience({ record }: Step): number {
+    const tookMs = Math.max(0, (record?.at ?? 0) - this.#lastAt)
+    return looksAtOnce + Math.min(patienceMaxMs, patienceMs + 2 * tookMs) / lookMs
   }
 
   /** Sees to it that what can go on does: the next result in the next macrotask, what has no record when there is none to wait for. */
   #pump(): void {
     if (this.#pumping || this.#aborted !== null) return
     const next = this.#results[this.#delivered]
-    const isDue = next !== undefined && this.#calls.has(next.key)
+    const isDue = next !== undefined && next.isOpen
     if (!isDue && this.#delivered >= this.#replayed) return this.#startWaiting()
     // Either a result is due, or a record's turn has come, nobody has called for it, and somebody waits for what comes after it.
-    if (!isDue && this.#calls.size === 0) return
+    if (!isDue && this.#open === 0) return
     this.#pumping = true
     this.#port.later(this.#tick, isDue || this.#idle < looksAtOnce ? undefined : lookMs)
   }
 
   readonly #tick = (): void => {
     this.#pumping = false
-    if (this.#aborted === null) {
-      const next = this.#results[this.#delivered]
-      const call = next === undefined ? undefined : this.#calls.get(next.key)
-      if (next !== undefined && call !== undefined) this.#deliver(next, call)
-      else if (next !== undefined && ++this.#idle > this.#patience(next))
-        this.#break(unasked(next, `'${[...this.#calls.keys()][0]}' was called`))
+    const next = this.#results[this.#delivered]
+    if (this.#aborted === null && next !== undefined) {
+      if (next.isOpen) this.#deliver(next)
+      else if (++this.#idle > this.#patience(next)) this.#break(unasked(next, `'${this.#firstOpen()}' was called`))
     }
     this.#pump()
   }
 
-  #deliver(record: ActivityRecord, call: Call): void {
-    this.#calls.delete(record.key)
+  #firstOpen(): string | undefined {
+    for (const { isOpen, key } of this.#steps.values()) if (isOpen) return key
+    return undefined
+  }
+
+  #deliver(step: Step): void {
+    const { record } = this.#close(step)
     this.#delivered++
     this.#idle = 0
+    if (record === null) return
     this.#lastAt = record.at
-    if (this.#sleeps.delete(record.key)) this.#setSleeping(-1)
-    if (record.status === 'failed') call.fail(errorOf(record.error))
-    else if (record.status === 'completed') call.give(record.value)
+    if (step.isSleeping) this.#setSleeping(step, false)
+    if (record.status === 'completed') step.give(record.value)
+    else if (record.status === 'failed') step.fail(errorOf(record.error))
   }
 
   #startWaiting(): void {
-    if (this.#waiting.length > 0) for (const call of this.#waiting.splice(0)) call.start(call)
+    if (this.#waiting.length > 0) for (const step of this.#waiting.splice(0)) this.#begin(step)
   }
 
-  #setSleeping(by: 1 | -1): void {
+  #setSleeping(step: Step, isSleeping: boolean): void {
     const before = this.#sleeping
-    this.#sleeping = Math.max(0, before + by)
-    if (before > 0 !== this.#sleeping > 0) this.#owner.onSleeping(this.#sleeping > 0)
+    step.isSleeping = isSleeping
+    this.#sleeping += isSleeping ? 1 : -1
+    if (before > 0 !== this.#sleeping > 0) this.#owner.onSleeping(isSleeping)
   }
 
-  #speakerOf({ key, name, delivered }: Call): ActivitySpeaker {
+  #speakerOf({ key, name, delivered }: Step): ActivitySpeaker {
     const { branch, agent, turn, attempt } = this.#owner.attempt
     return { branch, agent, turn, attempt, key, name, delivered }
   }
 
   /** The activity is over, in whatever way: whoever waits for the last of them goes on. */
-  #leave(): void {
-    if (--this.#running === 0) for (const go of this.#quiet.splice(0)) go()
+  readonly #leave = (): void => {
+    if (--this.#running === 0 && this.#quiet.length > 0) for (const go of this.#quiet.splice(0)) go()
   }
 
   /** What is wrong with the code around an activity ends the attempt. */
@@ -401,78 +441,112 @@ export class Activities {
     this.#leave()
   }
 
-  #execute(task: Task): void {
+  #begin(step: Step): void {
+    if (step.run !== null) return this.#execute(step)
+    this.#setSleeping(step, true)
+    if (step.record?.status !== 'sleeping') this.#owner.say({ type: 'sleep.start', ...this.#speakerOf(step), ms: step.ms }, nothing)
+  }
+
+  #execute(step: Step): void {
     this.#running++
-    const { speaker, options } = task
-    const earlier = this.#reusable(speaker, options)
-    if (earlier?.status === 'completed') return this.#record(givenBack(speaker, earlier))
+    const earlier = this.#earlier === undefined ? undefined : this.#reusable(step)
+    if (earlier?.status === 'completed') return this.#record(givenBack(this.#speakerOf(step), earlier))
+    const may = this.#port.mayGoOn()
+    if (may === true) return this.#start(step)
     settle(
-      () => this.#port.mayGoOn(),
-      (may) => (may ? this.#start(task) : this.#leave()),
+      () => may,
+      (goesOn) => (goesOn ? this.#start(step) : this.#leave()),
       (thrown) => this.#spoil(thrown),
     )
   }
 
   /** Records the start of what must not be repeated, can be undone, or uses what is limited. */
-  #start(task: Task): void {
-    const { speaker, options } = task
-    const { idempotent, undo, reserve } = options
-    const here = this.#known.get(speaker.key)?.status === 'started'
+  #start(step: Step): void {
+    const { idempotent, undo, reserve } = step.options
+    if (idempotent !== false && undo === undefined && reserve === undefined) return this.#try(step, 1)
+    const here = step.record?.status === 'started'
     // What an earlier attempt has left and could not be given back may be this one, and done.
-    const left = this.#earlier?.get(speaker.key)
+    const left = this.#earlier?.get(step.key)
+    const speaker = this.#speakerOf(step)
     if (idempotent === false && (here || left !== undefined))
       return this.#record({ type: 'activity.fail', ...speaker, error: unknownOutcome(speaker, left) })
-    if (here || (idempotent !== false && undo === undefined && reserve === undefined)) return this.#try(task, 1)
+    if (here) return this.#try(step, 1)
     const marks = { ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }) }
     this.#owner.say({ type: 'activity.start', ...speaker, ...marks }, ({ refusal }) => {
       if (refusal !== undefined) return this.#leave()
       // Not at once: whoever says so has others to tell before anything of a user runs.
-      queueMicrotask(() => this.#try(task, 1))
+      queueMicrotask(() => this.#try(step, 1))
     })
   }
 
-  #try(task: Task, attempt: number): void {
+  #try(step: Step, attempt: number): void {
     // It may have been aborted while its start was recorded, or while it waited for its next attempt.
     if (this.#aborted !== null) return this.#leave()
-    const known = this.#port.known(task.speaker)
-    if (known === null) return this.#attempt(task, attempt)
+    if (!this.#port.isPlayed) return this.#attempt(step, attempt)
+    const known = this.#port.known(this.#speakerOf(step))
+    if (known === null) return this.#attempt(step, attempt)
     settle(
       () => known,
-      (result) => this.#tried(task, attempt, result),
+      (result) => this.#tried(step, attempt, result),
       (thrown) => this.#spoil(thrown),
     )
   }
 
   /** Runs the activity once. */
-  #attempt(task: Task, attempt: number): void {
-    const { speaker, run, options } = task
-    let own: AbortController | null = null
-    const signalled = (): AbortController => (own ??= this.#controller())
-    const timer = options.timeoutMs === undefined ? null : new AbortController()
+  #attempt(step: Step, attempt: number): void {
+    const { run, options } = step
+    if (run === null) return
+    const ctx = new Context(this, step.key, attempt)
+    let value: Maybe<unknown>
+    let later: Promise<unknown> | null
+    try {
+      value = insideStep.run(this, run, ctx)
+      later = isLater(value) ? Promise.resolve(value) : null
+    } catch (thrown) {
+      return this.#threw(step, attempt, ctx, thrown)
+    }
+    if (options.timeoutMs !== undefined) this.#inTime(step, attempt, ctx, later ?? Promise.resolve(value))
+    else if (later === null) this.#returned(step, attempt, ctx, value)
+    else
+      later.then(
+        (came) => this.#returned(step, attempt, ctx, came),
+        (thrown: unknown) => this.#threw(step, attempt, ctx, thrown),
+      )
+  }
+
+  /** The same, for as long as it may take. */
+  #inTime(step: Step, attempt: number, ctx: Context, value: Promise<unknown>): void {
+    const timer = new AbortController()
     const ended = (result: ActivityOutcome): void => {
       // A reason spares the making of an error that nobody looks at.
-      timer?.abort('it has ended')
-      if (own !== null) this.#controllers.delete(own)
-      this.#tried(task, attempt, result)
+      timer.abort('it has ended')
+      this.#ended(step, attempt, ctx, result)
     }
-    settle(
-      () => {
-        const ctx = new Context(`${this.#keyPrefix}/${speaker.key}`, attempt, this.#use, this.#emit, signalled)
-        const body = andThen(insideStep.run(this, run, ctx), (value) => resultOf(speaker.name, value, options, this.#port.maxValue))
-        if (timer === null) return body
-        return Promise.race([body, this.#timeout(speaker.name, options, signalled(), timer.signal)])
-      },
-      ended,
-      (thrown) => ended(failedWith(thrown, this.#port.maxValue)),
+    const body = value.then((came) => resultOf(step.name, came, step.options, this.#port.maxValue))
+    Promise.race([body, this.#timeout(step, Context.signalled(ctx), timer.signal)]).then(ended, (thrown: unknown) =>
+      ended(failedWith(thrown, this.#port.maxValue)),
     )
   }
 
+  #returned(step: Step, attempt: number, ctx: Context, value: unknown): void {
+    this.#ended(step, attempt, ctx, resultOf(step.name, value, step.options, this.#port.maxValue))
+  }
+
+  #threw(step: Step, attempt: number, ctx: Context, thrown: unknown): void {
+    this.#ended(step, attempt, ctx, failedWith(thrown, this.#port.maxValue))
+  }
+
+  #ended(step: Step, attempt: number, ctx: Context, result: ActivityOutcome): void {
+    Context.letGo(ctx)
+    this.#tried(step, attempt, result)
+  }
+
   /** Retries happen inside of the activity; what is recorded is what it came to in the end. */
-  #tried(task: Task, attempt: number, result: ActivityOutcome): void {
-    const { speaker, options } = task
+  #tried(step: Step, attempt: number, result: ActivityOutcome): void {
+    const { options } = step
     try {
-      if ('error' in result && this.#mayRetry(options, attempt, result)) return this.#again(task, attempt, result.error)
-      const command = outcomeOf(speaker, result, options)
+      if ('error' in result && this.#mayRetry(options, attempt, result)) return this.#again(step, attempt, result.error)
+      const command = outcomeOf(this.#speakerOf(step), result, options)
       // What was done after the abort is used for nothing, but if it can be undone, it must be known.
       const counts = this.#aborted === null || (options.undo !== undefined && command.type === 'activity.complete')
       return counts ? this.#record(command) : this.#leave()
@@ -482,7 +556,7 @@ export class Activities {
   }
 
   #record(command: Command): void {
-    this.#owner.say(command, () => this.#leave())
+    this.#owner.say(command, this.#leave)
   }
 
   #mayRetry({ retry }: ActivityOptions, attempt: number, { error, retryable }: Extract<ActivityOutcome, { error: Failure }>): boolean {
@@ -495,43 +569,50 @@ export class Activities {
     )
   }
 
-  #again(task: Task, attempt: number, error: Failure): void {
-    const { speaker, options } = task
-    const controller = this.#controller()
+  #again(step: Step, attempt: number, error: Failure): void {
+    const { options, key } = step
+    const controller = this.controller()
     const signal = options.stop === undefined ? controller.signal : AbortSignal.any([controller.signal, options.stop])
-    const backoff = backoffMs({ ...once, ...options.retry }, attempt, `${this.#keyPrefix}/${speaker.key}/${attempt}`)
+    const backoff = backoffMs({ ...once, ...options.retry }, attempt, `${this.idempotencyKey(key)}/${attempt}`)
     settle(
       () => this.#sleep(options.waitMs?.(error) ?? backoff, signal),
       () => {
-        this.#controllers.delete(controller)
-        this.#try(task, attempt + 1)
+        this.release(controller)
+        this.#try(step, attempt + 1)
       },
       (thrown) => this.#spoil(thrown),
     )
   }
 
   /** After a throw, a retry is given an earlier success back if its key is explicit or its name occurred once. */
-  #reusable(speaker: ActivitySpeaker, options: ActivityOptions): ActivityRecord | undefined {
-    const found = this.#earlier?.get(speaker.key)
-    if (found === undefined || found.name !== speaker.name) return undefined
+  #reusable({ key, name, options }: Step): ActivityRecord | undefined {
+    const found = this.#earlier?.get(key)
+    if (found === undefined || found.name !== name) return undefined
     if (options.key !== undefined) return found
     this.#earlierOf ??= countNames(this.#earlier?.values() ?? [])
-    return this.#earlierOf.get(speaker.name) === 1 ? found : undefined
+    return this.#earlierOf.get(name) === 1 ? found : undefined
   }
 
   #sleep(ms: number, signal: AbortSignal): Promise<void> {
     return this.#port.clockOf(this.#owner.attempt).sleep(ms, signal)
   }
 
-  /** A controller that is aborted with the turn. */
-  #controller(): AbortController {
+  /** A controller that is aborted with the turn, until it is released. */
+  controller(): AbortController {
     const made = new AbortController()
-    if (this.#aborted === null) this.#controllers.add(made)
-    else made.abort(this.#aborted.reason)
+    if (this.#aborted !== null) made.abort(this.#aborted.reason)
+    else {
+      this.#controllers ??= new Set()
+      this.#controllers.add(made)
+    }
     return made
   }
 
-  async #timeout(name: string, options: ActivityOptions, own: AbortController, signal: AbortSignal): Promise<never> {
+  release(controller: AbortController): void {
+    this.#controllers?.delete(controller)
+  }
+
+  async #timeout({ name, options }: Step, own: AbortController, signal: AbortSignal): Promise<never> {
     const ms = options.timeoutMs ?? 0
     await this.#sleep(ms, signal)
     if (signal.aborted) return new Promise(() => {})
@@ -548,5 +629,10 @@ function countNames(records: readonly ActivityRecord[]): Map<string, number> {
   return counts
 }
 
-const unasked = ({ key }: ActivityRecord, instead: string): string =>
-  `the step '${key}' is recorded and was not called for; instead, ${instead}`
+const unasked = ({ key }: Step, instead: string): string => `the step '${key}' is recorded and was not called for; instead, ${instead}`
+
+/** What is recorded inside of a step would not be asked for again once the step itself is recorded. */
+const nested = (what: string): TuttiError =>
+  new TuttiError('NESTED_STEP', `${what} is called inside another step`, {
+    hint: 'call it from the turn itself, before or after the other',
+  })

@@ -117,6 +117,7 @@ export class Engine {
       backlog: this.#backlog,
       refresh: (entries) => this.#lookout.refresh(entries),
       advance: (entry, events, state) => this.#advance(entry, events, state),
+      recorded: (entry, events, state) => this.#recorded(entry, events, state),
       concluding: (conclude) => this.#bodies.hold(conclude),
       lost: (entry) => this.#lost(entry),
       mayRelease: (entry) => this.#closed || this.#isIdle(entry),
@@ -382,6 +383,14 @@ export class Engine {
       this.#lookout.sawOver(entry)
       this.#forget(entry)
     } else this.#keepOrLetGo(entry)
+    this.#tellWaiting(entry)
+  }
+
+  /** The same, where nothing has happened but that activities came to something: nobody owes anything new for it. */
+  #recorded(entry: RunEntry, events: readonly Event[], state: State): void {
+    entry.state = state
+    this.options.seam?.committed(entry.id, events, state)
+    for (let place = 0; place < events.length; place++) this.#route(entry, events[place] as Event)
     this.#tellWaiting(entry)
   }
 

@@ -61,7 +61,8 @@ export interface ExecutionPort {
   mayGoOn(): boolean | Promise<boolean>
   /** Whether it may begin now: its run is not paused and its agent may act, as far as was known when `mayStart` had its answer. */
   isAdmitted(attempt: Attempt): boolean
-  /** What an activity comes to, if a harness knows that. */
+  /** Whether there is a harness that may know what activities come to; what this one does, if it knows it. */
+  readonly isPlayed: boolean
   known(speaker: ActivitySpeaker): Promise<ActivityOutcome> | null
   /** The run's resources, made before its first turn. */
   resources(): Maybe<ReadonlyMap<string, unknown>>

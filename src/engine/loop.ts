@@ -18,6 +18,7 @@ import type { Outcome, RunEntry, Submission, Unsure } from './run-entry.js'
 import { dueAt, marksOf, statusOf, waitsOf } from './run-view.js'
 import type { Seam } from './seam.js'
 import type { Append, EventRow, Mark, Put, Snapshot, Store, Verdict } from './store.js'
+import { verdictsNow } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
 import { closedEngine } from './while-open.js'
 
@@ -33,6 +34,8 @@ export interface LoopPort {
   refresh(entries: readonly RunEntry[]): Promise<void> | null
   /** Something of a run is durable. */
   advance(entry: RunEntry, events: readonly Event[], state: State): void
+  /** The same, where nothing has happened but that activities came to something. */
+  recorded(entry: RunEntry, events: readonly Event[], state: State): void
   /** Around all that is told of one commit. */
   concluding(conclude: () => void): void
   /** Somebody else owns the run now. */
@@ -66,6 +69,7 @@ interface Plan {
   readonly item: Append | null
   /** The agents that it then is known to wait for. */
   readonly held: Holds
+  readonly onlyRecords: boolean
 }
 
 /**
@@ -173,9 +177,14 @@ export class Loop {
       if (plan.item !== null) items.push(plan.item)
     }
     const sentAt = performance.now()
+    const conclude = (verdicts: readonly Verdict[]): void => this.#port.concluding(() => this.#concludeAll(plans, verdicts, sentAt))
+    if (items.length === 0) return conclude(noVerdicts)
     settle(
-      () => (items.length === 0 ? [] : this.#port.store.commit(items)),
-      (verdicts) => this.#port.concluding(() => this.#concludeAll(plans, verdicts, sentAt)),
+      () => {
+        const said = this.#port.store.commit(items)
+        return verdictsNow(said) ?? said
+      },
+      conclude,
       (error) => this.#doubt(plans, entries, error),
     )
   }
@@ -336,7 +345,9 @@ export class Loop {
     const state = series.state()
     const { events } = series
     const held = isOver(state) ? nobody : heldBy(entry)
-    return { entry, taken, refusals, state, events, item: this.#itemOf(entry, state, events, puts, at, held), held }
+    const onlyRecords = series.onlyRecords && events.length > 0 && puts.length === 0 && isUndisturbed(entry)
+    const item = onlyRecords ? this.#recordsOf(entry, state, events, at) : this.#itemOf(entry, state, events, puts, at, held)
+    return { entry, taken, refusals, state, events, item, held, onlyRecords }
   }
 
   /** A bug of ours stops that run and keeps its journal; never the process. */
@@ -351,11 +362,21 @@ export class Loop {
     this.#port.broken(entry)
   }
 
+  /** The owner adds records, and nothing else changes: what else there could be to say is not even looked for. */
+  #recordsOf(entry: RunEntry, state: State, events: readonly Event[], at: number): Append {
+    const { rows, blobs } = encodeEvents(events)
+    const item: Changing<Append> = { run: entry.id, expect: entry.state.seq, head: state.seq, by: this.#port.worker, rows, at }
+    if (entry.owner !== null) item.owner = entry.owner
+    if (blobs.length > 0) item.blobs = blobs
+    const snapshot = this.#snapshot(entry, state, rows, events.length)
+    if (snapshot !== null) item.snapshot = snapshot
+    return item
+  }
+
   #itemOf(entry: RunEntry, state: State, events: readonly Event[], puts: readonly Put[], at: number, held: Holds): Append | null {
     if (events.length === 0 && puts.length === 0 && !saysMore(entry)) return null
     const before = entry.state
     const { rows, blobs } = encodeEvents(events)
-    // What happens most is that the owner adds events and nothing else changes: so what is not said is not even looked for.
     const item: Changing<Append> = { run: entry.id, expect: before.seq, head: state.seq, by: this.#port.worker, rows, at }
     if (entry.owner !== null) item.owner = entry.owner
     if (blobs.length > 0) item.blobs = blobs
@@ -411,7 +432,8 @@ export class Loop {
       if (plan.item.owner !== undefined && plan.item.rows.length > 0) entry.provenAt = sentAt
     }
     if (verdict.epoch !== undefined) entry.owner = { worker: this.#port.worker, epoch: verdict.epoch }
-    if (plan.item !== null) this.#port.advance(entry, events, state)
+    if (plan.onlyRecords) this.#port.recorded(entry, events, state)
+    else if (plan.item !== null) this.#port.advance(entry, events, state)
     this.#tell(entry, taken, refusals)
   }
 
@@ -451,6 +473,7 @@ function checkInvariants(state: State, events: readonly Event[]): void {
 const done: Verdict = Object.freeze({ ok: true })
 const carriedOut: Outcome = Object.freeze({})
 const noPuts: readonly Put[] = Object.freeze([])
+const noVerdicts: readonly Verdict[] = Object.freeze([])
 
 const keyTaken = ({ key }: Put): { readonly refusal: Refusal } => ({ refusal: { code: 'KEY_TAKEN', message: `the key ${key} is taken` } })
 
@@ -485,6 +508,10 @@ function heldBy({ claiming, held, marked }: RunEntry): Holds {
   if (claiming) return marked
   return held.size === 0 ? nobody : new Map(held)
 }
+
+/** Whether its owner has nothing to say of it but what happens in it. */
+const isUndisturbed = ({ owner, claiming, held, marked }: RunEntry): boolean =>
+  owner !== null && !claiming && held.size === 0 && marked.size === 0
 
 /** Whether the store is to know something else of which agents a run waits for. */
 export function saysMore({ owner, claiming, held, marked }: RunEntry): boolean {

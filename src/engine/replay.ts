@@ -158,6 +158,7 @@ async function executedAgain(
         if (!isStep) settled({})
       },
       isAdmitted: () => true,
+      isPlayed: false,
       known: () => null,
       mayStart: () => true,
       // A step that asks has no record.

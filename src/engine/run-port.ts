@@ -47,6 +47,7 @@ export class RunPort implements ExecutionPort {
   readonly later: Seam['later']
   readonly toolboxes: Toolboxes
   readonly priceOf: PriceOf
+  readonly isPlayed: boolean
   readonly #shared: SharedPort
 
   constructor(shared: SharedPort, entry: RunEntry, definition: Internals) {
@@ -61,6 +62,7 @@ export class RunPort implements ExecutionPort {
     this.later = shared.later
     this.toolboxes = shared.toolboxes
     this.priceOf = shared.priceOf
+    this.isPlayed = options.seam?.activity !== undefined
     this.#shared = shared
   }
 

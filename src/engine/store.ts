@@ -214,6 +214,19 @@ export interface MarkRow extends Mark {
   readonly run: string
 }
 
+/** What a store says of a batch that it has written before anybody could wait for it. */
+const saidAtOnce: unique symbol = Symbol('said at once')
+
+/** The verdicts of a batch that is durable already: whoever knows how to look need not wait. */
+export function atOnce(verdicts: readonly Verdict[]): Promise<readonly Verdict[]> {
+  return Object.assign(Promise.resolve(verdicts), { [saidAtOnce]: verdicts })
+}
+
+/** The verdicts, if they are there already. */
+export function verdictsNow(said: Promise<readonly Verdict[]>): readonly Verdict[] | undefined {
+  return (said as { readonly [saidAtOnce]?: readonly Verdict[] })[saidAtOnce]
+}
+
 /** Tells the two kinds of a batch apart. */
 export function isAppend(item: Append | Put): item is Append {
   return 'run' in item

@@ -8,8 +8,9 @@ import { cannotContinue, rearrange } from './continuing.js'
 import { crashesMax } from './crashes.js'
 import type { Draft } from './draft.js'
 import { draftOf, emit, NeedsCode } from './draft.js'
-import type { Event, EventBody } from './event.js'
+import type { Event } from './event.js'
 import type { Failure } from './failure.js'
+import { fold } from './evolve.js'
 import { editable, type Folding } from './folding.js'
 import { failPartly, itemOf, stepOf } from './gate.js'
 import { attemptId, byId, rootBarrier, rootBranch } from './ids.js'
@@ -56,7 +57,34 @@ export function decideOn(
   }
 }
 
-/** What is recorded of an activity moves nobody: nothing follows from it. Most decisions are of this kind. */
+/**
+ * What most commands are: an activity of a turn that is owed has come to a value, in a run that counts nothing of what it uses. It moves
+ * nobody, so that nothing follows but its record. Null: it is something else, and decided as everything is.
+ */
+export function recordOn(state: Folding, command: Extract<Command, { type: 'activity.complete' }>, at: number): Event | null {
+  const { branch, agent, turn, attempt, key, name, delivered, value, usage } = command
+  if (state.run === null || value === undefined || usage !== undefined || speaking(state, command) === null) return null
+  const { tokens, costUsd } = state.run.shape.limits
+  if (tokens !== undefined || costUsd !== undefined) return null
+  if (state.work.get(branch)?.records.get(key) !== undefined) return null
+  const event: Event = {
+    seq: state.seq + 1,
+    at: Math.max(at, state.at),
+    type: 'activity.completed',
+    branch,
+    agent,
+    turn,
+    attempt,
+    key,
+    name,
+    delivered,
+    value,
+  }
+  fold(state, event)
+  return event
+}
+
+/** What is recorded of an activity moves nobody: nothing follows from it. */
 function isRecord(events: readonly Event[]): boolean {
   if (events.length !== 1) return false
   const type = events[0]?.type
@@ -392,7 +420,12 @@ function record(draft: Draft, command: ActivityCommand): Refusal | null {
     case 'activity.start':
       return startActivity(draft, command)
     case 'activity.complete':
-      emit(draft, completedBy(command))
+      emit(draft, {
+        type: 'activity.completed',
+        ...activityOf(command),
+        ...(command.value !== undefined && { value: command.value }),
+        ...(command.usage !== undefined && { usage: command.usage }),
+      })
       crossSpent(draft, nothing)
       return null
     case 'activity.fail': {
@@ -405,15 +438,6 @@ function record(draft: Draft, command: ActivityCommand): Refusal | null {
       emit(draft, { type: 'sleep.started', ...activityOf(command), ms: command.ms })
       return null
   }
-}
-
-/** Most commands are of this kind, with a value and nothing else: their event is made in one piece. */
-function completedBy(command: Extract<Command, { type: 'activity.complete' }>): Extract<EventBody, { type: 'activity.completed' }> {
-  const { branch, agent, turn, attempt, key, name, delivered, value, usage } = command
-  const type = 'activity.completed'
-  if (value === undefined || usage !== undefined)
-    return { type, ...activityOf(command), ...(value !== undefined && { value }), ...(usage !== undefined && { usage }) }
-  return { seq: 0, at: 0, type, branch, agent, turn, attempt, key, name, delivered, value } as EventBody & { type: typeof type }
 }
 
 /** What an event says of its activity: the attempt, which is owed, and which of its calls it was. */

@@ -1,5 +1,5 @@
 import type { Command, Refusal } from './command.js'
-import { decideOn } from './decide.js'
+import { decideOn, recordOn } from './decide.js'
 import type { Event } from './event.js'
 import { fold } from './evolve.js'
 import { editable, type Folding } from './folding.js'
@@ -20,6 +20,7 @@ export class DecisionSeries {
   #events: readonly Event[] = none
   /** The events of several commands; while there is one, they are its own. */
   #gathered: Event[] | null = null
+  #onlyRecords = true
 
   constructor(origin: State, at: number, code: Code | null) {
     this.#origin = origin
@@ -33,8 +34,19 @@ export class DecisionSeries {
     return this.#events
   }
 
+  /** Whether they do nothing but record what activities came to: then nothing of the run has changed but that. */
+  get onlyRecords(): boolean {
+    return this.#onlyRecords
+  }
+
   decide(command: Command): { readonly events: readonly Event[] } | { readonly refusal: Refusal } {
     if (this.#state.edit === null) this.#state = editable(this.#state)
+    const record = command.type === 'activity.complete' ? recordOn(this.#state, command, this.#at) : null
+    if (record !== null) {
+      const events = [record]
+      this.#gather(events)
+      return { events }
+    }
     const { seq } = this.#state
     const decided = decideOn(this.#state, command, this.#at, this.#code)
     if ('refusal' in decided) {
@@ -42,6 +54,7 @@ export class DecisionSeries {
       if (this.#state.seq !== seq) this.#again()
       return decided
     }
+    if (decided.events.length > 0) this.#onlyRecords = false
     this.#gather(decided.events)
     return decided
   }

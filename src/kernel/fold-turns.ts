@@ -1,4 +1,5 @@
 import type { Action } from './action.js'
+import { ActivityLog } from './activity-log.js'
 import { abortedWork, activityDone, childLeft, turnDone, undoDue } from './fold-undo.js'
 import { type ChangingBranch, changingBranch, type Folding, type Of } from './folding.js'
 import { attemptId, backoffTimer, sleepTimer } from './ids.js'
@@ -134,7 +135,7 @@ export function timerFired(state: Folding, id: string): void {
 
 // ── activities ───────────────────────────────────────────────────────────────────────────────────────────
 
-const noWork: TurnWork = { records: Trie.empty<ActivityRecord>(), count: 0, earlier: Trie.empty<ActivityRecord>() }
+const noWork: TurnWork = { records: ActivityLog.from([]), count: 0, earlier: Trie.empty<ActivityRecord>() }
 
 type Settled = Of<'activity.completed' | 'activity.failed'>
 
@@ -170,7 +171,7 @@ export function activityStarted(state: Folding, { branch, key, name, delivered, 
 
 function record(state: Folding, branch: string, work: TurnWork, one: ActivityRecord, count: number): void {
   state.crashes = state.crashes.delete(branch, state.edit)
-  state.work = state.work.set(branch, { records: work.records.set(one.key, one), count, earlier: work.earlier }, state.edit)
+  state.work = state.work.set(branch, { records: work.records.with(one), count, earlier: work.earlier }, state.edit)
 }
 
 const reserveOf = (record: ActivityRecord | undefined): Reserve | undefined => (record?.status === 'started' ? record.reserve : undefined)

@@ -1,16 +1,17 @@
+import { ActivityLog } from './activity-log.js'
 import { Branches } from './branches.js'
 import type { JoinData } from './join.js'
 import { recounted } from './recount.js'
 import { valuesOf } from './reported.js'
 import { SlotMap } from './slot-map.js'
-import type { Barrier, Branch, SettledSlot, State } from './state.js'
+import type { ActivityRecord, Barrier, Branch, SettledSlot, State } from './state.js'
 import { newState } from './state.js'
 import { Trie } from './trie.js'
 import { TurnQueue } from './turn-queue.js'
 import type { Plan, Undo, Waiting } from './undo-state.js'
 
 /** Raised when a state is written differently; a snapshot of another format is not read: the journal is. */
-export const snapshotVersion = '5'
+export const snapshotVersion = '6'
 
 type Entries<V> = readonly (readonly [string, V])[]
 type SavedBarrier = Omit<Barrier, 'slots' | 'reach' | 'approaching' | 'groups'> & {
@@ -34,7 +35,7 @@ export function saveState(state: State): unknown {
   }))
   saved['work'] = [...work.entries()].map(([branch, { records, earlier, count }]) => [
     branch,
-    { records: [...records.entries()], earlier: [...earlier.entries()], count },
+    { records: records.values(), earlier: [...earlier.entries()], count },
   ])
   saved['undo'] = saveUndo(undo)
   return saved
@@ -75,8 +76,8 @@ export function loadState(json: unknown): State {
     (saved['barriers'] as readonly SavedBarrier[]).map((barrier) => [barrier.id, loadBarrier(barrier)] as const),
   )
   loaded['work'] = Trie.from(
-    (saved['work'] as Entries<{ records: Entries<never>; earlier: Entries<never>; count: number }>).map(
-      ([branch, { records, earlier, count }]) => [branch, { records: Trie.from(records), earlier: Trie.from(earlier), count }],
+    (saved['work'] as Entries<{ records: readonly ActivityRecord[]; earlier: Entries<never>; count: number }>).map(
+      ([branch, { records, earlier, count }]) => [branch, { records: ActivityLog.from(records), earlier: Trie.from(earlier), count }],
     ),
   )
   loaded['undo'] = loadUndo(saved['undo'] as Record<string, unknown>)

@@ -1,3 +1,4 @@
+import type { ActivityLog } from './activity-log.js'
 import type { Action, Approval, BranchState } from './action.js'
 import type { Failure } from './failure.js'
 import { childBranch, rootBranch } from './ids.js'
@@ -283,7 +284,7 @@ export interface Attempt {
  * successes, which the retry is given back, and what may have been done and must not be repeated.
  */
 export interface TurnWork {
-  readonly records: Trie<ActivityRecord>
+  readonly records: ActivityLog
   readonly count: number
   readonly earlier: Trie<ActivityRecord>
 }

@@ -1,5 +1,5 @@
 import type { Append, Put, StoredRecord, Verdict } from '../engine/store.js'
-import { isAppend } from '../engine/store.js'
+import { atOnce, isAppend } from '../engine/store.js'
 import { checkNames } from './names.js'
 import { restored, stored } from './sqlite-body.js'
 import type { Changes } from './sqlite-changes.js'
@@ -43,14 +43,14 @@ export class Commits {
   commit(batch: readonly (Append | Put)[]): Promise<readonly Verdict[]> {
     const item = batch[0]
     try {
-      if (batch.length === 1 && item !== undefined && isAppend(item) && this.#alone(item)) return Promise.resolve([done])
+      if (batch.length === 1 && item !== undefined && isAppend(item) && this.#alone(item)) return written
     } catch (error) {
       return Promise.reject(error)
     }
-    const written: Written = { by: undefined, seen: null, places: [] }
+    const kept: Written = { by: undefined, seen: null, places: [] }
     return this.#connection.write(
-      () => this.#commitAll(batch, written),
-      () => this.#committed(written),
+      () => this.#commitAll(batch, kept),
+      () => this.#committed(kept),
     )
   }
 
@@ -164,6 +164,8 @@ export class Commits {
 }
 
 const done: Verdict = Object.freeze({ ok: true })
+/** What is said of one append in one statement is always the same. */
+const written: Promise<readonly Verdict[]> = atOnce(Object.freeze([done]))
 
 /** Whether an append changes more of a run than its journal. */
 function changesRun({ status, version, waits, wake, ended, own }: Append): boolean {

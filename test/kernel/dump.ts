@@ -1,3 +1,4 @@
+import { ActivityLog } from '../../src/kernel/activity-log.js'
 import type { State } from '../../src/kernel/state.js'
 import { SlotMap } from '../../src/kernel/slot-map.js'
 import { Trie } from '../../src/kernel/trie.js'
@@ -26,6 +27,7 @@ export class Writer {
 
   #writeObject(value: object): string {
     if (value instanceof TurnQueue) return `queue${value.tail}${this.#content(value)}`
+    if (value instanceof ActivityLog) return `log${this.#fields(value.values().map((record) => [record.key, record]))}`
     if (value instanceof Trie || value instanceof SlotMap) return `trie${this.#content(value)}`
     if (Array.isArray(value)) return `[${value.map((item) => this.write(item)).join()}]`
     return this.#fields(Object.entries(value))

@@ -1,12 +1,13 @@
 /** What the kernel is built from: tries, ids and JSON. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { ActivityLog } from '../../src/kernel/activity-log.js'
 import { byId, compareIds } from '../../src/kernel/ids.js'
 import { sameJson, toJson } from '../../src/kernel/json.js'
 import { outstanding, owedSince } from '../../src/kernel/outstanding.js'
 import { reachOf } from '../../src/kernel/reach.js'
 import { SlotMap } from '../../src/kernel/slot-map.js'
-import type { SettledSlot, State } from '../../src/kernel/state.js'
+import type { ActivityRecord, SettledSlot, State } from '../../src/kernel/state.js'
 import { Trie } from '../../src/kernel/trie.js'
 import { TurnQueue } from '../../src/kernel/turn-queue.js'
 import { forks, replies } from './acts.js'
@@ -500,6 +501,31 @@ describe('what stands at slots', () => {
           expect(slots.entries()).toEqual([...map].sort(([a], [b]) => a - b))
           for (let index = 0; index < 12; index++) expect(slots.get(index)).toBe(map.get(index))
           expect(SlotMap.from(slots.entries()).entries()).toEqual(slots.entries())
+        }
+      }),
+    )
+  })
+})
+
+describe('what is recorded of activities', () => {
+  const recordOf = (step: number): ActivityRecord => {
+    const common = { key: `s${step % 12}`, name: 's', order: step, delivered: 0, at: step }
+    return step % 3 === 0 ? { ...common, status: 'started' } : { ...common, status: 'completed', value: step }
+  }
+
+  test('property: is what a map of it is, in every version, in the order of its keys', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(10_000), { maxLength: 60 }), (steps) => {
+        const first = [ActivityLog.from([]), new Map<string, ActivityRecord>()] as const
+        const all = versions<ActivityLog, Map<string, ActivityRecord>>(first, steps, (log, map, step) => {
+          const record = recordOf(step)
+          return [log.with(record), new Map(map).set(record.key, record)]
+        })
+        for (const [log, map] of all) {
+          const sorted = [...map.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
+          expect(log.values()).toEqual(sorted)
+          for (let step = 0; step < 12; step++) expect(log.get(`s${step}`)).toBe(map.get(`s${step}`))
+          expect(ActivityLog.from(log.values()).values()).toEqual(sorted)
         }
       }),
     )
