@@ -87,26 +87,22 @@ class Step {
   }
 }
 
-/** What an activity is given. What is seldom asked for is made only then, and stands on the prototype. */
+/** What an activity is given. Its signal is made only when it is asked for. */
 class Context implements ActivityContext {
+  readonly idempotencyKey: string
   readonly attempt: number
   readonly use: ActivityContext['use']
   readonly emit: ActivityContext['emit']
   readonly #of: Activities
-  readonly #key: string
   #controller: AbortController | null = null
 
   constructor(of: Activities, key: string, attempt: number) {
+    this.idempotencyKey = of.idempotencyKey(key)
     this.attempt = attempt
     this.use = of.use
     this.emit = of.emit
     this.#of = of
-    this.#key = key
     Object.freeze(this)
-  }
-
-  get idempotencyKey(): string {
-    return this.#of.idempotencyKey(this.#key)
   }
 
   get signal(): AbortSignal {

@@ -219,7 +219,7 @@ const saidAtOnce: unique symbol = Symbol('said at once')
 
 /** The verdicts of a batch that is durable already: whoever knows how to look need not wait. */
 export function atOnce(verdicts: readonly Verdict[]): Promise<readonly Verdict[]> {
-  return Object.assign(Promise.resolve(verdicts), { [saidAtOnce]: verdicts })
+  return Object.freeze(Object.assign(Promise.resolve(verdicts), { [saidAtOnce]: verdicts }))
 }
 
 /** The verdicts, if they are there already. */
