@@ -1,9 +1,10 @@
 import type { Action, AskAction, Fork, Invoke } from './action.js'
 import { crossLimit } from './closing.js'
 import type { Draft } from './draft.js'
-import { emit } from './draft.js'
+import { emit, emitFolded } from './draft.js'
 import type { AskData } from './event.js'
 import type { Failure } from './failure.js'
+import { openAll } from './fold-branches.js'
 import { failStep, stepOf } from './gate.js'
 import { askOf, childBranch, forkBarrier } from './ids.js'
 import { joinSpec } from './join.js'
@@ -142,6 +143,12 @@ function fork(draft: Draft, branch: Branch, action: Fork): void {
     join: joinSpec(action.join),
     ...(action.compensate === true && { compensate: true }),
   })
+  const all = action.calls.some(({ to }) => targets.get(to) === true) ? null : openAll(draft.state, barrier, branch.id)
+  if (all !== null)
+    return emitFolded(draft, all.length, (slot, seq, at) => {
+      const to = action.calls[slot]?.to ?? ''
+      return { seq, at, type: 'branch.opened', branch: all[slot] ?? '', parent: branch.id, to, barrier, slot }
+    })
   action.calls.forEach(({ to }, slot) => {
     if (targets.get(to) === true) {
       detach(draft, branch.id, to, slot)

@@ -1,6 +1,6 @@
 import { childBranch } from './ids.js'
-import { copyOf, type Fates, never, noFates, oneAsOpened, oneHeld, type Siblings, slotIn } from './siblings.js'
-import type { Barrier, Branch } from './state.js'
+import { attemptAt, copyOf, type Fates, never, noFates, oneAsOpened, oneHeld, type Siblings, slotIn } from './siblings.js'
+import type { Attempt, Barrier, Branch } from './state.js'
 import { type Edit, Trie } from './trie.js'
 
 /** Where a branch stands among those that it was opened with, whatever has become of it. */
@@ -134,6 +134,11 @@ export class Branches {
       own.#size++
       return own
     }
+    return this.openFirst(barrier, parent, 1, ticket, edit)
+  }
+
+  /** The same for all children of a fork, or the first of them, with their places one after the other. */
+  openFirst(barrier: Barrier, parent: Branch, opened: number, ticket: number, edit: Edit | null): Branches {
     const own = this.by(edit)
     const made: Siblings = {
       scope: barrier.id,
@@ -145,14 +150,35 @@ export class Branches {
       ticket,
       fates: noFates(barrier.calls.length),
       edit,
-      opened: 1,
+      opened,
       started: 0,
       startSeq: 0,
       startAt: 0,
     }
     if (own.#alike.size === 0) own.beginLog(0)
-    own.#alike = own.#alike.set(parent.id, [...family, made], edit)
-    own.#size++
+    own.#alike = own.#alike.set(parent.id, [...(own.#alike.get(parent.id) ?? noFamily), made], edit)
+    own.#size += opened
+    return own
+  }
+
+  /** Those that a branch was opened with, if it is the first of them and nothing has happened to any; null if not. */
+  untouchedFrom(id: string): Siblings | null {
+    const place = this.placeOf(id)
+    if (place === null || place.slot > 0) return null
+    const { started, opened, fates } = place.siblings
+    if (started > 0 || opened < place.siblings.calls.length) return null
+    // What others have written to the log after this version counts as well: those are then started one by one.
+    return fates.gone === 0 && fates.actions.length === 0 && this.#log.length === this.#seen ? place.siblings : null
+  }
+
+  /** Starts all of them, the first by this event and the others by those after it. */
+  startAll(siblings: Siblings, seq: number, at: number, edit: Edit | null): Branches {
+    const own = this.by(edit)
+    const changing = own.changing(siblings, edit)
+    changing.startSeq = seq
+    changing.startAt = at
+    changing.started = changing.opened
+    own.#last = null
     return own
   }
 
@@ -192,19 +218,23 @@ export class Branches {
     return this.all().entries()
   }
 
-  /** The branches with an attempt that is live and was not before. Costs as much as the difference. */
-  static begunSince(before: Branches, after: Branches): Branch[] {
-    const begun: Branch[] = []
+  /** The attempts that are live and were not before. Costs as much as the difference. */
+  static begunSince(before: Branches, after: Branches): Attempt[] {
+    const begun: Attempt[] = []
     if (before === after) return begun
     for (const [id, branch] of Trie.changes(before.#kept, after.#kept).set)
-      if (branch.startSeq !== 0 && !isSameTurn(before.get(id), branch)) begun.push(branch)
+      if (branch.startSeq !== 0 && !isSameTurn(before.get(id), liveAttempt(branch))) begun.push(liveAttempt(branch))
     // Of two that do not follow each other, each may have parted what the other has not.
     const follows = before.#log === after.#log && before.#seen <= after.#seen
     const families = follows ? Trie.changes(before.#alike, after.#alike).set : after.#alike.entries()
     for (const [, family] of families)
       for (const siblings of family)
-        for (const branch of after.those(siblings, siblings.started))
-          if (branch.startSeq !== 0 && !isSameTurn(before.get(branch.id), branch)) begun.push(branch)
+        for (let slot = 0; slot < siblings.started; slot++) {
+          // What has happened to one ends its first turn.
+          if (after.sees(siblings.fates.parted, slot)) continue
+          const attempt = attemptAt(siblings, slot)
+          if (!isSameTurn(before.get(attempt.branch), attempt)) begun.push(attempt)
+        }
     return begun
   }
 
@@ -326,8 +356,13 @@ export class Branches {
   }
 }
 
+/** The attempt of a branch that has started and not ended. */
+export function liveAttempt({ id, agent, turn, attempt, startAt, startSeq }: Branch): Attempt {
+  return { branch: id, agent, turn, attempt, at: startAt, seq: startSeq }
+}
+
 /** Whether the attempt that is live is the one that was. */
-function isSameTurn(before: Branch | undefined, { startSeq, startAt, turn, attempt, agent }: Branch): boolean {
-  if (before === undefined || before.startSeq !== startSeq || before.startAt !== startAt) return false
+function isSameTurn(before: Branch | undefined, { seq, at, turn, attempt, agent }: Attempt): boolean {
+  if (before === undefined || before.startSeq !== seq || before.startAt !== at) return false
   return before.turn === turn && before.attempt === attempt && before.agent === agent
 }

@@ -2,11 +2,13 @@ import { evaluate, goOnAfterUndo } from './barrier.js'
 import { crossLimit, fenceAborted } from './closing.js'
 import { startUndos, undoProgress } from './compensation.js'
 import type { Draft } from './draft.js'
-import { emit, none } from './draft.js'
+import { emit, emitFolded, none } from './draft.js'
 import { endIfOver } from './ending.js'
-import { compareIds } from './ids.js'
+import { startAll } from './fold-turns.js'
+import { childBranch, compareIds } from './ids.js'
 import { decideGates } from './gate.js'
 import { meet } from './rendezvous.js'
+import { messageAt, type Siblings } from './siblings.js'
 import { branchOf, shapeOf } from './state.js'
 
 /**
@@ -67,11 +69,33 @@ function checkTurns(draft: Draft): void {
   )
 }
 
+/** All of a wide fork at once: nothing has happened to any of them since they were opened, one after the other. */
+function startSiblings(draft: Draft, siblings: Siblings): void {
+  const { state, at } = draft
+  const { opened, opener, first, calls } = siblings
+  startAll(state, siblings, state.seq + 1, at)
+  emitFolded(draft, opened, (slot, seq) => ({
+    seq,
+    at,
+    type: 'turn.started',
+    branch: childBranch(opener, first + slot),
+    agent: calls[slot]?.to ?? '',
+    turn: 1,
+    attempt: 1,
+    message: messageAt(siblings, slot),
+  }))
+}
+
 function startTurns(draft: Draft): void {
   const { concurrency } = shapeOf(draft.state).limits
   if (draft.state.status !== 'running' || draft.state.pausedAt !== null) return
   for (let id = draft.state.queue.first; id !== undefined; id = draft.state.queue.first) {
     if (concurrency !== null && draft.state.running >= concurrency) return
+    const siblings = concurrency === null ? draft.state.branches.untouchedFrom(id) : null
+    if (siblings !== null) {
+      startSiblings(draft, siblings)
+      continue
+    }
     const { agent, turn, attempt, message } = branchOf(draft.state, id)
     emit(draft, { seq: 0, at: 0, type: 'turn.started', branch: id, agent, turn, attempt, message })
   }

@@ -3,15 +3,15 @@ import type { Goes } from './event.js'
 import { closeAsk, dequeue, dropWork, nextTurn } from './fold-turns.js'
 import { abortedWork, choseSlots, follow, forkClosed, forkOpened, joinLines, joinSlots, stepDone } from './fold-undo.js'
 import { type ChangingBarrier, type ChangingBranch, changingBarrier, changingBranch, type Folding, type Of } from './folding.js'
-import { attemptId, backoffTimer } from './ids.js'
-import { alikeFrom } from './branches.js'
+import { attemptId, backoffTimer, childBranch } from './ids.js'
+import { alikeFrom, liveAttempt } from './branches.js'
 import { inherited } from './memory.js'
 import type { TurnMessage } from './message.js'
 import { reachKey, reachOf } from './reach.js'
 import { contributions, joinData, reportedSlots } from './reported.js'
 import { SlotMap } from './slot-map.js'
 import type { Asked, Barrier, Branch, Contribution, Group, SettledSlot } from './state.js'
-import { barrierOf, branchOf, clockAt, enclosingForks, liveAttempt, requestsOf, shapeOf, slotsOf } from './state.js'
+import { barrierOf, branchOf, clockAt, enclosingForks, requestsOf, shapeOf, slotsOf } from './state.js'
 import { settling, usedBy } from './usage.js'
 
 /** Shared, because most branches carry nothing, and begin like this. */
@@ -99,9 +99,33 @@ function addSlot(state: Folding, { barrier, slot, to }: Of<'branch.opened'>): vo
   if (state.run !== null) state.run = { ...state.run, slots: { ...state.run.slots, [to]: slot } }
 }
 
+/**
+ * Opens all children of a fork at once, and gives their ids: as many events would do the same one by one. Null, and nothing is changed, if
+ * there is more to be done for each.
+ */
+export function openAll(state: Folding, id: string, opener: string): readonly string[] | null {
+  const barrier = barrierOf(state, id)
+  const parent = branchOf(state, opener)
+  if (!isOfAlike(barrier, parent) || barrier.approaching.length > 0 || state.undo.frontier.has(opener)) return null
+  const { calls, firstChild } = barrier
+  const ids: string[] = []
+  for (let slot = 0; slot < calls.length; slot++) ids.push(childBranch(opener, firstChild + slot))
+  state.branches = state.branches.openFirst(barrier, parent, ids.length, state.queue.tail, state.edit)
+  changingBranch(state, opener).children += ids.length
+  state.branchesUsed += ids.length
+  state.queue = state.queue.pushAll(ids, state.edit)
+  state.fresh += ids.length
+  return ids
+}
+
+/** Whether the children of a fork begin alike, and are worth keeping as one. */
+function isOfAlike({ kind, calls, base }: Barrier, parent: Branch): boolean {
+  return kind === 'fork' && calls.length >= alikeFrom && base === undefined && parent.memory === null
+}
+
 /** Opens a child of a fork as one like its siblings: whether it is one. */
 function openAlike(state: Folding, { branch, slot }: Of<'branch.opened'>, barrier: Barrier, parent: Branch): boolean {
-  if (barrier.kind !== 'fork' || barrier.calls.length < alikeFrom || barrier.base !== undefined || parent.memory !== null) return false
+  if (!isOfAlike(barrier, parent)) return false
   const branches = state.branches.open(barrier, parent, slot, state.queue.tail, state.edit)
   if (branches === null) return false
   state.branches = branches

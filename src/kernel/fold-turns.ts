@@ -1,13 +1,15 @@
 import type { Action } from './action.js'
 import { ActivityLog } from './activity-log.js'
+import { liveAttempt } from './branches.js'
 import { abortedWork, activityDone, childLeft, turnDone, undoDue } from './fold-undo.js'
 import { type ChangingBranch, changingBranch, type Folding, type Of } from './folding.js'
 import { attemptId, backoffTimer, sleepTimer } from './ids.js'
 import { changed } from './lifecycle.js'
 import { forgetting, remembering } from './memory.js'
 import type { StepMessage, TurnMessage } from './message.js'
+import type { Siblings } from './siblings.js'
 import type { ActivityRecord, Branch, State, TurnWork } from './state.js'
-import { clockAt, liveAttempt, requestsOf } from './state.js'
+import { clockAt, requestsOf } from './state.js'
 import { Trie } from './trie.js'
 import { type Reserve, reserving, settling, usedBy } from './usage.js'
 
@@ -74,6 +76,16 @@ export function turnStarted(state: Folding, event: Of<'turn.started'>): void {
   branch.startSeq = event.seq
   branch.startAt = event.at
   if (branch.attempt === 1) state.turnsUsed++
+}
+
+/** Starts the first turns of all children of a fork at once, by so many events from `seq` on: which would do the same one by one. */
+export function startAll(state: Folding, siblings: Siblings, seq: number, at: number): void {
+  const { opened } = siblings
+  state.branches = state.branches.startAll(siblings, seq, at, state.edit)
+  state.queue = state.queue.dropFirst(opened, state.edit)
+  state.running += opened
+  state.fresh -= opened
+  state.turnsUsed += opened
 }
 
 export function turnCompleted(state: Folding, event: Of<'turn.completed'>): void {

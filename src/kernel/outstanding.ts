@@ -1,6 +1,6 @@
 import { Branches } from './branches.js'
 import type { Attempt, State, Timer } from './state.js'
-import { liveAttempt, newState } from './state.js'
+import { newState } from './state.js'
 import { Trie } from './trie.js'
 import type { UndoAttempt } from './undo-state.js'
 
@@ -23,7 +23,7 @@ export function owedSince(before: State | null, after: State): { readonly begun:
   const aborting = Trie.changes(before?.aborting ?? Trie.empty<Attempt>(), after.aborting)
   const timers = Trie.changes(before?.timers ?? Trie.empty<Timer>(), after.timers)
   const started = Branches.begunSince(before?.branches ?? newState.branches, after.branches)
-  for (const branch of started.sort((a, b) => a.startSeq - b.startSeq)) begun.push({ type: 'turn.perform', attempt: liveAttempt(branch) })
+  for (const attempt of started.sort((a, b) => a.seq - b.seq)) begun.push({ type: 'turn.perform', attempt })
   for (const [, attempt] of aborting.set) begun.push({ type: 'turn.abort', attempt })
   for (const [, timer] of timers.set) begun.push({ type: 'timer.wait', timer })
   const undos = Trie.changes(before?.undo.running ?? Trie.empty<UndoAttempt>(), after.undo.running)

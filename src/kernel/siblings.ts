@@ -1,5 +1,7 @@
 import type { Invoke } from './action.js'
-import type { Barrier, Branch } from './state.js'
+import type { TurnMessage } from './message.js'
+import { childBranch } from './ids.js'
+import type { Attempt, Barrier, Branch } from './state.js'
 import type { Edit } from './trie.js'
 
 /** The children of a fork that were opened and started one right after the other, and what they have in common. */
@@ -80,6 +82,17 @@ export function noFates(width: number): Fates {
   return { parted: nothing(), held: nothing(), actions: [], left: nothing(), gone: 0 }
 }
 
+/** The first attempt of one that has started. */
+export function attemptAt({ opener, first, calls, startAt, startSeq }: Siblings, slot: number): Attempt {
+  return { branch: childBranch(opener, first + slot), agent: calls[slot]?.to ?? '', turn: 1, attempt: 1, at: startAt, seq: startSeq + slot }
+}
+
+/** What one of them is asked. */
+export function messageAt({ from, calls }: Siblings, slot: number): TurnMessage {
+  const request = calls[slot]?.request
+  return request === undefined ? { kind: 'request', from } : { kind: 'request', from, value: request }
+}
+
 export function oneAsOpened(siblings: Siblings, slot: number, id: string): Branch {
   const { started: all, startSeq, startAt, ticket } = siblings
   const agent = siblings.calls[slot]?.to ?? ''
@@ -94,7 +107,7 @@ export function oneHeld(siblings: Siblings, slot: number, id: string, action: In
 }
 
 function one(
-  { scope, from, calls, depth }: Siblings,
+  siblings: Siblings,
   slot: number,
   id: string,
   agent: string,
@@ -104,14 +117,13 @@ function one(
   requests: Branch['requests'],
   action: Branch['action'],
 ): Branch {
-  const request = calls[slot]?.request
   return {
     id,
     agent,
-    scope,
+    scope: siblings.scope,
     slot,
     slots: null,
-    depth,
+    depth: siblings.depth,
     turn: 1,
     attempt: 1,
     startSeq,
@@ -120,7 +132,7 @@ function one(
     failures: 0,
     standing,
     state: undefined,
-    message: request === undefined ? { kind: 'request', from } : { kind: 'request', from, value: request },
+    message: messageAt(siblings, slot),
     requests,
     carried: noCarried,
     memory: null,

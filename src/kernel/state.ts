@@ -3,7 +3,7 @@ import type { Action, Approval, BranchState } from './action.js'
 import type { Failure } from './failure.js'
 import { childBranch, rootBranch } from './ids.js'
 import type { JoinSpec } from './join.js'
-import { Branches } from './branches.js'
+import { Branches, liveAttempt } from './branches.js'
 import type { BranchMemory } from './memory.js'
 import type { StepMessage, TurnMessage } from './message.js'
 import type { Reach } from './reach.js'
@@ -391,10 +391,6 @@ export function barrierOf(state: State, id: string): Barrier {
 export function attemptOf(state: State, id: string): Attempt | undefined {
   const branch = state.branches.get(id)
   return branch === undefined || branch.startSeq === 0 ? undefined : liveAttempt(branch)
-}
-
-export function liveAttempt({ id, agent, turn, attempt, startAt, startSeq }: Branch): Attempt {
-  return { branch: id, agent, turn, attempt, at: startAt, seq: startSeq }
 }
 
 /** Whether a worker before this one may have executed an attempt. What is a run of its own was executed for itself. */

@@ -59,6 +59,22 @@ export class TurnQueue {
     return own
   }
 
+  /** The same for several, one after the other. */
+  pushAll(ids: readonly string[], edit: Edit | null): TurnQueue {
+    let own: TurnQueue = this
+    for (let place = 0; place < ids.length; place++) own = own.push(ids[place] ?? '', edit)
+    return own
+  }
+
+  /** Without the first so many, of which none has left before. */
+  dropFirst(count: number, edit: Edit | null): TurnQueue {
+    const own = this.own(edit)
+    own.#size -= count
+    own.#head += count
+    own.passOver()
+    return own
+  }
+
   delete(ticket: number, edit: Edit | null): TurnQueue {
     if (this.get(ticket) === undefined) return this
     const own = this.own(edit)
@@ -68,10 +84,8 @@ export class TurnQueue {
       own.#ids[ticket - own.#base] = null
       return own
     }
-    do own.#head++
-    while (own.#head < own.#tail && own.#ids[own.#head - own.#base] === null)
-    // What has left is let go once it is the larger part.
-    if (own.#head - own.#base > 64 && own.#head - own.#base > own.#tail - own.#head) own.copy()
+    own.#head++
+    own.passOver()
     return own
   }
 
@@ -91,6 +105,12 @@ export class TurnQueue {
   private own(edit: Edit | null): TurnQueue {
     if (edit !== null && this.#edit === edit) return this
     return new TurnQueue(this.#ids, this.#base, this.#head, this.#tail, this.#size, edit)
+  }
+
+  /** Those who have left are passed over, and let go once they are the larger part. */
+  private passOver(): void {
+    while (this.#head < this.#tail && this.#ids[this.#head - this.#base] === null) this.#head++
+    if (this.#head - this.#base > 64 && this.#head - this.#base > this.#tail - this.#head) this.copy()
   }
 
   private copy(): void {

@@ -57,6 +57,8 @@ const move = fc.oneof(
     weight: 4,
     arbitrary: fc.record({ type: fc.constant('start' as const), which: fc.oneof(fc.constant(-1), fc.nat(20)), gap: fc.nat(9) }),
   },
+  { weight: 3, arbitrary: fc.record({ type: fc.constant('open all' as const), fork: fc.nat(2) }) },
+  { weight: 3, arbitrary: fc.record({ type: fc.constant('start all' as const), fork: fc.nat(2) }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant('change' as const), which: fc.nat(20) }) },
   { weight: 4, arbitrary: fc.record({ type: fc.constant('hold' as const), which: fc.nat(20), request: fc.option(fc.nat(9)) }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant('delete' as const), which: fc.nat(20) }) },
@@ -65,11 +67,49 @@ const move = fc.oneof(
 const piece = fc.record({ from: fc.nat(30), owned: fc.boolean(), moves: fc.array(move, { minLength: 1, maxLength: 8 }) })
 type Move = typeof move extends fc.Arbitrary<infer M> ? M : never
 
+const barrierOf = (fork: (typeof forks)[number]): Barrier =>
+  ({ id: fork.scope, firstChild: fork.first, calls: callsOf(fork) }) as unknown as Barrier
+const parentOf = (fork: (typeof forks)[number]): Branch => ({ id: fork.opener, agent: 'H', depth: 0 }) as unknown as Branch
+
+/** All children of a fork of which none was opened yet. */
+function openedAll(version: Version, fork: (typeof forks)[number], edit: number | null): Version {
+  const { width, scope } = fork
+  if ((version.opened[scope] ?? 0) > 0) return version
+  const model = new Map(version.model)
+  for (let slot = 0; slot < width; slot++) {
+    const made = branchOf(fork, slot, version.tail + slot)
+    model.set(made.id, made)
+  }
+  const branches = version.branches.openFirst(barrierOf(fork), parentOf(fork), width, version.tail, edit)
+  return { branches, model, opened: { ...version.opened, [scope]: width }, seq: version.seq + 1, tail: version.tail + width }
+}
+
+/** All of them, if nothing has happened to any: which must be known. */
+function startedAll(version: Version, fork: (typeof forks)[number], edit: number | null): Version {
+  const { opener, first, width } = fork
+  const siblings = version.branches.untouchedFrom(`${opener}.${first}`)
+  if (siblings === null) return version
+  const model = new Map(version.model)
+  expect(siblings.opened).toBe(width)
+  for (let slot = 0; slot < width; slot++) {
+    const branch = model.get(`${opener}.${first + slot}`)
+    expect(branch).toMatchObject({ startSeq: 0, standing: { status: 'ready', ticket: siblings.ticket + slot } })
+    if (branch === undefined) continue
+    model.set(branch.id, { ...branch, startSeq: version.seq + 1 + slot, startAt: 7, standing: { status: 'ready', ticket: null } })
+  }
+  allStarted++
+  return { ...version, branches: version.branches.startAll(siblings, version.seq + 1, 7, edit), model, seq: version.seq + width }
+}
+
+let allStarted = 0
+
 function moved(version: Version, step: Move, edit: number | null): Version {
   const { branches, opened } = version
   const model = new Map(version.model)
   const seq = version.seq + 1 + ('gap' in step && step.gap === 0 ? 3 : 0)
   const ids = [...model.keys()].sort()
+  if (step.type === 'open all') return openedAll(version, forks[step.fork] ?? forks[0]!, edit)
+  if (step.type === 'start all') return startedAll(version, forks[step.fork] ?? forks[0]!, edit)
   if (step.type === 'open') {
     const fork = forks[step.fork] ?? forks[0]!
     const slot = opened[fork.scope] ?? 0
@@ -78,9 +118,7 @@ function moved(version: Version, step: Move, edit: number | null): Version {
     const tail = version.tail + (step.gap === 0 ? 1 : 0)
     const made = branchOf(fork, slot, tail)
     model.set(made.id, made)
-    const barrier = { id: fork.scope, firstChild: fork.first, calls: callsOf(fork) } as unknown as Barrier
-    const parent = { id: fork.opener, agent: 'H', depth: 0 } as unknown as Branch
-    const after = branches.open(barrier, parent, slot, tail, edit) ?? branches.set(made.id, made, edit)
+    const after = branches.open(barrierOf(fork), parentOf(fork), slot, tail, edit) ?? branches.set(made.id, made, edit)
     return { branches: after, model, opened: { ...opened, [fork.scope]: slot + 1 }, seq, tail: tail + 1 }
   }
   const waiting = ids.find((one) => model.get(one)?.standing.status === 'ready' && model.get(one)?.startSeq === 0)
@@ -159,7 +197,7 @@ test('property: they hold what a map holds, in every version, whatever was made 
         for (const after of versions)
           expect(
             Branches.begunSince(before.branches, after.branches)
-              .map(({ id }) => id)
+              .map(({ branch }) => branch)
               .sort(),
           ).toEqual(begun(before, after))
     }),
@@ -167,4 +205,5 @@ test('property: they hold what a map holds, in every version, whatever was made 
   )
   expect(alike).toBeGreaterThan(100)
   expect(held).toBeGreaterThan(20)
+  expect(allStarted).toBeGreaterThan(20)
 })
