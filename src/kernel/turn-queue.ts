@@ -51,18 +51,16 @@ export class TurnQueue {
   }
 
   push(id: string, edit: Edit | null): TurnQueue {
-    const own = this.own(edit)
-    if (own.#ids.length !== own.#tail - own.#base) own.copy()
-    own.#ids.push(id)
-    own.#tail++
-    own.#size++
-    return own
+    return this.pushAll([id], edit)
   }
 
   /** The same for several, one after the other. */
   pushAll(ids: readonly string[], edit: Edit | null): TurnQueue {
-    let own: TurnQueue = this
-    for (let place = 0; place < ids.length; place++) own = own.push(ids[place] ?? '', edit)
+    const own = this.own(edit)
+    if (own.#ids.length !== own.#tail - own.#base) own.copy()
+    for (let place = 0; place < ids.length; place++) own.#ids.push(ids[place] ?? null)
+    own.#tail += ids.length
+    own.#size += ids.length
     return own
   }
 

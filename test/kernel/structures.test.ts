@@ -549,11 +549,14 @@ describe('the queue of turns', () => {
             edit++
             const by = edits ? edit : null
             if (step % 2 === 0) {
-              const more = queue.push(`r.${step}`, by).push('r', by)
+              const more = step % 3 === 0 ? queue.pushAll([`r.${step}`, 'r'], by) : queue.push(`r.${step}`, by).push('r', by)
               return [more, { tail: tail + 2, ids: new Map([...ids, [tail, `r.${step}`], [tail + 1, 'r']]) }]
             }
-            // Nearly always who is first.
             const tickets = [...ids.keys()]
+            const [first = tail, second = tail] = tickets
+            if (step % 11 === 0 && second === first + 1)
+              return [queue.dropFirst(2, by), { tail, ids: new Map([...ids].filter(([other]) => other > second)) }]
+            // Nearly always who is first.
             const ticket = (step % 7 === 0 ? tickets[step % tickets.length] : tickets[0]) ?? tail
             return [queue.delete(ticket, by), { tail, ids: new Map([...ids].filter(([other]) => other !== ticket)) }]
           },
