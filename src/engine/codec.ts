@@ -4,10 +4,12 @@ import type { Event } from '../kernel/event.js'
 import type { State } from '../kernel/state.js'
 import { loadState, saveState, snapshotVersion } from '../kernel/snapshot.js'
 import { deepFreeze } from '../kernel/deep-freeze.js'
+import { countOf, isPack, type Pack, packAt, packMin, unpacked } from './packing.js'
 import type { EventRow, Snapshot } from './store.js'
 
-/** How many events share a row of the store. */
+/** How many events share a row of the store: so many of any kind, and so many that several of them are written as one. */
 const perRow = 256
+const packedPerRow = 1_024
 /** A value with more characters than this is stored once, by its hash. */
 const blobMin = 64 * 1024
 
@@ -25,49 +27,60 @@ export function encodeEvents(events: readonly Event[]): { readonly rows: readonl
   const rows: EventRow[] = []
   // Made when it is needed: most rows have nothing that stands elsewhere.
   let blobs: Map<string, string> | null = null
-  for (let from = 0; from < events.length; from += perRow) {
-    const part = events.length <= perRow ? events : events.slice(from, from + perRow)
-    let body = rowOf(part)
-    if (body === null || !isPlain(body)) {
+  for (let from = 0; from < events.length; ) {
+    const seq = events[from]?.seq ?? 0
+    const { items, n } = rowFrom(events, from)
+    const body = isLarge(items[0]) ? null : jsonOf(items)
+    if (body !== null && isPlain(body)) {
+      rows.push({ seq, n, body })
+      from += n
+    } else {
+      // What has something large in it is written event by event.
+      const part = events.slice(from, from + Math.min(n, perRow))
       blobs ??= new Map()
-      body = `[${itemsOf(part, partsOf, blobs)}]`
+      rows.push({ seq, n: part.length, body: `[${itemsOf(part, partsOf, blobs)}]` })
+      from += part.length
     }
-    rows.push({ seq: part[0]?.seq ?? 0, n: part.length, body })
   }
   return { rows, blobs: blobs === null ? none : Array.from(blobs, ([hash, body]) => ({ hash, body })) }
 }
 
 const none: readonly Blob[] = Object.freeze([])
 
-type Stamped = { -readonly [K in 'seq' | 'at']: Event[K] }
-
-/**
- * The events of a row as JSON. Only the first says its number and its time, the others have noughts for them: to write a time takes longer
- * than to write the rest of an event. They have them only while they are written, which nobody sees who waits for them to be durable;
- * those that somebody else may have are frozen, and are written as they are.
- */
-function rowOf(events: readonly Event[]): string | null {
-  const [first, second] = events
-  if (first === undefined || second === undefined || Object.isFrozen(second)) return jsonOf(events)
-  for (let place = 1; place < events.length; place++) if (events[place]?.at !== first.at) return jsonOf(events)
-  for (let place = 1; place < events.length; place++) stamp(events[place], 0, 0)
-  try {
-    return jsonOf(events)
-  } finally {
-    stampAll(events, first)
+/** What one row has of the events from a place on, and how many of them these are. */
+function rowFrom(events: readonly Event[], from: number): { readonly items: readonly (Event | Pack)[]; readonly n: number } {
+  // Most are of a few, and many of one.
+  if (events.length < packMin) return { items: events, n: events.length }
+  const items: (Event | Pack)[] = []
+  const end = Math.min(events.length, from + packedPerRow)
+  let plain = 0
+  let next = from
+  while (next < end && plain < perRow) {
+    const event = events[next]
+    if (event === undefined) break
+    // One that is large by itself is a row by itself: the others need not be written twice for it.
+    if (isLarge(event)) {
+      if (next > from) break
+      return { items: [event], n: 1 }
+    }
+    const pack = packAt(events, next, end)
+    items.push(pack ?? event)
+    plain += pack === null ? 1 : 0
+    next += pack === null ? 1 : countOf(pack)
+    // What is left of the row has no room for another: it may begin the next one.
+    if (pack !== null && end - next < packMin) break
   }
+  return { items, n: next - from }
 }
 
-/** Gives the events of a row the numbers and the time that follow from the first. */
-function stampAll(events: readonly Event[], { seq, at }: Event): void {
-  for (let place = 1; place < events.length; place++) stamp(events[place], seq + place, at)
+/** Whether an event is sure to be larger than what may stand in a row. */
+function isLarge(event: Event | Pack | undefined): boolean {
+  if (event === undefined || isPack(event) || event.type !== 'turn.completed' || event.action.type !== 'fork') return false
+  return event.action.calls.length > callsMax
 }
 
-function stamp(event: Event | undefined, seq: number, at: number): void {
-  const stamped = event as Stamped
-  stamped.seq = seq
-  stamped.at = at
-}
+/** A call has this many characters at least: `{"to":"A"},`. */
+const callsMax = blobMin / 11
 
 /** A value as JSON; null if that would be longer than a string can be: dozens of the largest values together are. */
 function jsonOf(value: unknown): string | null {
@@ -155,8 +168,6 @@ export async function decodeEvents(
   for (const { seq, n, body } of rows) {
     const parsed = parse(body, seq)
     if (parsed.length !== n) throw damaged(`${parsed.length} of ${n} events from ${seq} on are there`)
-    const [first, second] = parsed
-    if (first !== undefined && second?.seq === 0) stampAll(parsed, first)
     if (hasRefs(body)) {
       await read(parsed, blob, parts)
       filled(parsed, parts)
@@ -173,10 +184,19 @@ export async function decodeEvents(
 
 function parse(body: string, seq: number): Event[] {
   try {
-    return JSON.parse(body) as Event[]
+    const items = JSON.parse(body) as (Event | Pack)[]
+    const events = items.some(isPack) ? items.flatMap((item) => (isPack(item) ? unpacked(item) : item)) : (items as Event[])
+    return numbered(events)
   } catch (cause) {
     throw damaged(`what is there from event ${seq} on can't be read`, cause)
   }
+}
+
+/** Rows of before say the number and the time of their first event only, and noughts for the others. */
+function numbered(events: Event[]): Event[] {
+  const [first, second] = events
+  if (first === undefined || second?.seq !== 0) return events
+  return events.map((event, place) => ({ ...event, seq: first.seq + place, at: first.at }))
 }
 
 /** A journal that is not whole is not gone on with: what would come of it is not what has happened. */

@@ -219,7 +219,8 @@ const saidAtOnce: unique symbol = Symbol('said at once')
 
 /** The verdicts of a batch that is durable already: whoever knows how to look need not wait. */
 export function atOnce(verdicts: readonly Verdict[]): Promise<readonly Verdict[]> {
-  return Object.freeze(Object.assign(Promise.resolve(verdicts), { [saidAtOnce]: verdicts }))
+  // Not frozen: Node itself writes to promises.
+  return Object.assign(Promise.resolve(verdicts), { [saidAtOnce]: verdicts })
 }
 
 /** The verdicts, if they are there already. */

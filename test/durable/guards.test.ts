@@ -115,7 +115,7 @@ guard(
 
 guard(
   'the replay of activities',
-  { file: 'engine/activities.js', find: 'const records = [...(work?.records.values() ?? [])];', put: 'const records = [];' },
+  { file: 'engine/activities.js', find: 'const records = work?.records.values() ?? [];', put: 'const records = [];' },
   // What is recorded is executed again after a crash.
   async (env) => {
     using place = new Place()

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import fc from 'fast-check'
+import { expect, expectTypeOf, test } from 'vitest'
 import { decodeEvents, encodeEvents } from '../../src/engine/codec.js'
 import type { EventRow } from '../../src/engine/store.js'
 import type { Event } from '../../src/kernel/event.js'
@@ -56,19 +57,131 @@ test('events are packed, and those of a row that come too early are left out', a
   expect(await decodeEvents(rows, 300, async () => null)).toEqual(events.slice(300))
 })
 
-test('only the first event of a row says its number and its time, while they are written and not a moment longer', async () => {
-  const events = eventsOf(['a', 'b', 'c'])
-  const before = JSON.stringify(events)
-  const { rows } = encodeEvents(events)
-  expect(rows.map(({ body }) => JSON.parse(body))).toEqual([
-    [
-      { seq: 1, at: 1, type: 'run.succeeded', output: 'a' },
-      { seq: 0, at: 0, type: 'run.succeeded', output: 'b' },
-      { seq: 0, at: 0, type: 'run.succeeded', output: 'c' },
-    ],
+test('a row of before, in which only the first event says its number and its time, is read as it was meant', async () => {
+  const body = JSON.stringify([
+    { seq: 4, at: 7, type: 'run.succeeded', output: 'a' },
+    { seq: 0, at: 0, type: 'run.succeeded', output: 'b' },
+    { seq: 0, at: 0, type: 'run.succeeded', output: 'c' },
   ])
-  expect(JSON.stringify(events)).toBe(before)
-  expect(await decodeEvents(rows, 0, async () => null)).toEqual(events)
+  expect(await decodeEvents([{ seq: 4, n: 3, body }], 3, async () => null)).toEqual(
+    ['a', 'b', 'c'].map((output, index) => ({ seq: 4 + index, at: 7, type: 'run.succeeded', output })),
+  )
+})
+
+/** What a wide fan-out does by the thousand: so many of a kind, of which one may be different in some way. */
+const crowd = fc.record({
+  kind: fc.constantFrom('opened', 'started', 'replied'),
+  count: fc.nat(40),
+  first: fc.nat(3),
+  value: fc.option(fc.jsonValue({ maxDepth: 1 }), { nil: undefined }),
+  odd: fc.nat(60),
+  how: fc.constantFrom('parent', 'to', 'slot', 'gated', 'at', 'turn', 'state', 'value', 'by', 'branch', 'status', 'message'),
+})
+type Crowd = typeof crowd extends fc.Arbitrary<infer C> ? C : never
+
+const spoiled: Record<Crowd['how'], (event: Record<string, unknown>) => object> = {
+  parent: () => ({ parent: 'r.9' }),
+  to: () => ({ to: 'B', agent: 'B' }),
+  slot: ({ slot }) => (slot === undefined ? {} : { slot: (slot as number) + 1 }),
+  gated: () => ({ gated: true }),
+  at: () => ({ at: 8 }),
+  turn: () => ({ turn: 2 }),
+  state: ({ action }) => (action === undefined ? {} : { action: { ...action, state: { a: 1 } } }),
+  value: ({ action }) => (action === undefined ? {} : { action: { type: 'reply', value: 'another' } }),
+  by: () => ({ by: 'C', barrier: 'r#2' }),
+  branch: () => ({ branch: 'r.77' }),
+  status: ({ type }) => (type === 'branch.settled' ? { status: 'cancelled' } : {}),
+  message: ({ message }) => (message === undefined ? {} : { message: { kind: 'feedback', problem: 'no' } }),
+}
+
+function eventsOfCrowd({ kind, count, first, value, odd, how }: Crowd): object[] {
+  const given = value === undefined ? {} : { value }
+  const events = Array.from({ length: count }, (_, index) => {
+    const branch = `r.${first + index}`
+    const turn = { branch, agent: 'A', turn: 1, attempt: 1 }
+    if (kind === 'opened') return [{ type: 'branch.opened', branch, parent: 'r', to: 'A', barrier: 'r#1', slot: first + index }]
+    if (kind === 'started') return [{ type: 'turn.started', ...turn, message: { kind: 'request', from: 'H', ...given } }]
+    return [
+      { type: 'turn.completed', ...turn, action: { type: 'reply', ...given } },
+      { type: 'barrier.arrived', barrier: 'r#1', slot: first + index, by: 'A', branch },
+      { type: 'branch.settled', branch, status: 'arrived' },
+    ]
+  }).flat() as Record<string, unknown>[]
+  return events.map((event, index) => {
+    if (index !== odd) return event
+    const isOwn = ([name]: [string, unknown]): boolean => name in event || name === 'at' || (name === 'gated' && kind === 'opened')
+    return { ...event, ...Object.fromEntries(Object.entries(spoiled[how](event)).filter(isOwn)) }
+  })
+}
+
+test('property: what is written as one comes back as it was, whatever is different in it', async () => {
+  let packed = 0
+  await fc.assert(
+    fc.asyncProperty(fc.array(crowd, { maxLength: 6 }), fc.nat(100), async (crowds, after) => {
+      const events = crowds.flatMap(eventsOfCrowd).map((event, index) => ({ seq: 1 + index, at: 7, ...event })) as unknown as Event[]
+      fc.pre(!JSON.stringify(events).includes('"__proto__"'))
+      const { rows, decoded } = await thereAndBack(events)
+      // As JSON has it: there is no -0.
+      const expected = JSON.parse(JSON.stringify(events)) as Event[]
+      expect(decoded).toStrictEqual(expected)
+      expect(await decodeEvents(rows, after, async () => null)).toStrictEqual(expected.slice(after))
+      for (const { body } of rows) if (body.includes('"pack"')) packed++
+    }),
+    { numRuns: 300 },
+  )
+  expect(packed).toBeGreaterThan(50)
+})
+
+test('a fan-out is written in a fraction of its events, and with something large in it event by event', async () => {
+  const replies = (value: unknown): Event[] =>
+    eventsOfCrowd({ kind: 'replied', count: 2_000, first: 0, value: value as never, odd: -1, how: 'at' }).map((event, index) => ({
+      seq: 1 + index,
+      at: 1_763_428_380_000,
+      ...event,
+    })) as unknown as Event[]
+  const small = await thereAndBack(replies(7))
+  expect(small.decoded).toEqual(replies(7))
+  const written = (rows: readonly EventRow[]): number => rows.reduce((sum, { body }) => sum + body.length, 0)
+  expect(written(small.rows)).toBeLessThan(JSON.stringify(replies(7)).length / 10)
+  expect(small.rows.map(({ n }) => n)).toEqual([1_023, 1_023, 1_023, 1_023, 1_023, 885])
+  const events = replies('x').map((event, index) =>
+    index === 30 ? { ...event, action: { type: 'reply', value: large } } : event,
+  ) as Event[]
+  const one = await thereAndBack(events)
+  expect(one.decoded).toEqual(events)
+  expect(one.blobs).toHaveLength(1)
+  for (const { body } of one.rows) expect(body.length).toBeLessThan(64 * 1024)
+})
+
+test('all that an event has is written where several are written as one', () => {
+  type Of<T extends Event['type']> = Extract<Event, { type: T }>
+  type Common = 'seq' | 'at' | 'type'
+  type OfTurn = Common | 'branch' | 'agent' | 'turn' | 'attempt'
+  expectTypeOf<keyof Of<'branch.opened'>>().toEqualTypeOf<Common | 'branch' | 'parent' | 'to' | 'barrier' | 'slot' | 'gated'>()
+  expectTypeOf<keyof Of<'turn.started'>>().toEqualTypeOf<OfTurn | 'message'>()
+  expectTypeOf<keyof Extract<Of<'turn.started'>['message'], { kind: 'request' }>>().toEqualTypeOf<'kind' | 'from' | 'value'>()
+  expectTypeOf<keyof Of<'turn.completed'>>().toEqualTypeOf<OfTurn | 'action'>()
+  expectTypeOf<keyof Extract<Of<'turn.completed'>['action'], { type: 'reply' }>>().toEqualTypeOf<'type' | 'value' | 'state'>()
+  expectTypeOf<keyof Of<'barrier.arrived'>>().toEqualTypeOf<Common | 'barrier' | 'slot' | 'by' | 'branch'>()
+  expectTypeOf<keyof Extract<Of<'branch.settled'>, { status: 'arrived' | 'cancelled' }>>().toEqualTypeOf<Common | 'branch' | 'status'>()
+})
+
+test('a fork of very many is a row by itself, and its calls stand elsewhere', async () => {
+  const events = [
+    { seq: 1, at: 1, type: 'turn.completed', branch: 'r', agent: 'H', turn: 1, attempt: 1, action: { type: 'fork', calls: small } },
+    ...eventsOfCrowd({ kind: 'opened', count: 300, first: 0, value: undefined, odd: -1, how: 'at' }).map((event, index) => ({
+      seq: 2 + index,
+      at: 1,
+      ...event,
+    })),
+  ] as unknown as Event[]
+  const { rows, blobs, decoded } = await thereAndBack(events)
+  expect(decoded).toEqual(events)
+  expect(blobs).toHaveLength(1)
+  expect(rows.map(({ seq, n }) => [seq, n])).toEqual([
+    [1, 1],
+    [2, 300],
+  ])
 })
 
 test.each<[string, (events: Event[]) => readonly Event[]]>([

@@ -84,7 +84,7 @@ export const engineMutants: readonly EngineMutant[] = [
   },
   {
     name: 'records that are not given back',
-    cuts: [{ file: 'engine/activities.js', find: 'const records = [...(work?.records.values() ?? [])];', put: 'const records = [];' }],
+    cuts: [{ file: 'engine/activities.js', find: 'const records = work?.records.values() ?? [];', put: 'const records = [];' }],
     suite: ['test/durable/steps.test.ts', 'test/durable/kill.test.ts'],
   },
   {
