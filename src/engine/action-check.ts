@@ -181,7 +181,9 @@ class Checker {
     const { compensate } = fork
     if (compensate !== undefined && typeof compensate !== 'boolean') return { problem: 'the compensate of a fork is true or false' }
     const calls: Call[] = []
-    for (const [index, call] of (fork['calls'] as readonly unknown[]).entries()) {
+    const listed = fork['calls'] as readonly unknown[]
+    for (let index = 0; index < listed.length; index++) {
+      const call = listed[index]
       const to = typeof call === 'object' && call !== null ? (call as { to?: unknown }).to : undefined
       if (typeof to !== 'string') return { problem: `call ${index} of the fork names no agent` }
       const other = otherThanCall(call as object)

@@ -328,7 +328,8 @@ export class Loop {
     const series = new DecisionSeries(entry.state, at, code)
     let refusals: Map<Submission, Refusal> | null = null
     let puts: readonly Put[] = noPuts
-    for (const submission of taken) {
+    for (let index = 0; index < taken.length; index++) {
+      const submission = taken[index] as Submission
       const { command, put } = submission
       const isTaken = put !== undefined && puts.some(({ key }) => key === put.key)
       // What is checked after each command must be kept from before it.
@@ -409,7 +410,7 @@ export class Loop {
   #snapshot(entry: RunEntry, state: State, rows: readonly EventRow[], events: number): Snapshot | null {
     const { grown } = entry
     grown.events += events
-    for (const { body } of rows) grown.bytes += body.length
+    for (let index = 0; index < rows.length; index++) grown.bytes += rows[index]?.body.length ?? 0
     if (grown.events <= snapshotEvents || isOver(state)) return null
     if (grown.bytes <= 4 * Math.max(entry.snapshotBytes, state.branches.size * branchBytes)) return null
     const bytes = sizeOf(state)
@@ -438,7 +439,8 @@ export class Loop {
   }
 
   #tell(entry: RunEntry, taken: readonly Submission[], refusals: Unsure['refusals']): void {
-    for (const submission of taken) {
+    for (let index = 0; index < taken.length; index++) {
+      const submission = taken[index] as Submission
       const refusal = refusals?.get(submission)
       if (refusal === undefined) this.#settle(submission, carriedOut)
       else {

@@ -94,7 +94,9 @@ function repliedFrom(events: readonly Event[], from: number, end: number, first:
   const slots: number[] = []
   const values: unknown[] = []
   for (let place = from; place + 2 < end; place += 3) {
-    const [completed, arrived, settled] = [events[place], events[place + 1], events[place + 2]]
+    const completed = events[place]
+    const arrived = events[place + 1]
+    const settled = events[place + 2]
     if (completed?.type !== 'turn.completed' || arrived?.type !== 'barrier.arrived' || settled?.type !== 'branch.settled') break
     const { branch, action: given } = completed
     if (completed.agent !== agent || completed.turn !== turn || completed.attempt !== attempt || completed.at !== at) break

@@ -79,7 +79,8 @@ export class Commits {
     written.seen = null
     written.places.length = 0
     const verdicts: Verdict[] = []
-    for (const item of batch) {
+    for (let index = 0; index < batch.length; index++) {
+      const item = batch[index] as Append | Put
       checkNames(item)
       verdicts.push(isAppend(item) ? this.#append(item, written) : this.#put(item))
     }
@@ -88,7 +89,10 @@ export class Commits {
 
   /** What is known of places holds only once it is in the file. */
   #committed({ by = null, places }: Written): void {
-    for (const { place, head } of places) place.head = head
+    for (let index = 0; index < places.length; index++) {
+      const { place, head } = places[index] as Written['places'][number]
+      place.head = head
+    }
     this.#changes.committed(by)
   }
 
@@ -114,7 +118,8 @@ export class Commits {
   }
 
   /** Writes the first row of an owner's append: false if it is not the owner any more, or another row stands there. */
-  #begins({ rid }: Place, { rows: [row], expect, at, owner }: Append): boolean {
+  #begins({ rid }: Place, { rows, expect, at, owner }: Append): boolean {
+    const row = rows[0]
     if (row === undefined || row.seq !== expect + 1 || owner === undefined) return false
     return this.#connection.statement(sql.goOn).run(row.seq, row.n, at, stored(row.body), rid, owner.worker, owner.epoch).changes > 0
   }
