@@ -1,5 +1,6 @@
 import type { Definition } from '../define/definition.js'
 import { internalsOf } from '../define/definition.js'
+import type { Maybe } from '../define/maybe.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { Command } from '../kernel/command.js'
 import type { Event, LateWork } from '../kernel/event.js'
@@ -122,7 +123,7 @@ function isWaitedFor(parent: State, attempt: string): boolean {
 }
 
 /** Does something with the store, again and again while that is out of reach: a run that is waited for goes on meanwhile, or will. */
-async function patiently<T>(engine: Engine, work: () => Promise<T>): Promise<T> {
+async function patiently<T>(engine: Engine, work: () => Maybe<T>): Promise<T> {
   for (let failures = 0; ; failures++) {
     try {
       return await work()

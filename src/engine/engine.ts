@@ -1,5 +1,6 @@
 import type { Definition, Internals } from '../define/definition.js'
 import { internalsOf } from '../define/definition.js'
+import { andThen, type Maybe } from '../define/maybe.js'
 import type { Provided } from '../define/resource.js'
 import { provisionOf } from '../define/resource.js'
 import { TuttiError } from '../define/tutti-error.js'
@@ -540,8 +541,12 @@ export class Engine {
   // ── looking ────────────────────────────────────────────────────────────────────────────────────────────
 
   /** What is known of a run, loaded if need be. */
-  async entry(runId: string): Promise<RunEntry | null> {
+  entry(runId: string): Maybe<RunEntry | null> {
     const known = this.#entries.get(runId)
+    return known !== undefined && known.state !== newState ? known : this.#find(runId, known)
+  }
+
+  async #find(runId: string, known: RunEntry | undefined): Promise<RunEntry | null> {
     if (known !== undefined) {
       // It may have been made, and then there is more to know.
       if (known.state === newState && isBehind(known)) await this.#lookout.catchUp(known)
@@ -592,21 +597,19 @@ export class Engine {
   }
 
   /** The state of a run as it is now. */
-  async current(runId: string): Promise<RunEntry | null> {
-    const entry = await this.entry(runId)
-    if (entry === null || (entry.queue.length > 0 && !entry.stale)) return entry
-    if (isOver(entry.state)) await this.#seeOver(entry)
-    else await this.#lookout.seeNow(entry)
-    return entry.isGone ? this.current(runId) : entry
+  current(runId: string): Maybe<RunEntry | null> {
+    return andThen(this.entry(runId), (entry) => {
+      if (entry === null || (entry.queue.length > 0 && !entry.stale)) return entry
+      const seeing = isOver(entry.state) ? this.#seeOver(entry) : this.#lookout.seeNow(entry)
+      return andThen(seeing, () => (entry.isGone ? this.current(runId) : entry))
+    })
   }
 
   /** How a run has ended is said as long as nobody knows better. */
-  async #seeOver(entry: RunEntry): Promise<void> {
-    try {
-      await this.#lookout.seeOver(entry)
-    } catch (error) {
+  #seeOver(entry: RunEntry): Maybe<void> {
+    return this.#lookout.seeOver(entry)?.catch((error: unknown) => {
       if (!isOutOfReach(error)) throw error
-    }
+    })
   }
 
   /** Why a run was stopped by a fault of ours; null: it was not, as far as is known here. */

@@ -232,16 +232,16 @@ export class Lookout {
   }
 
   /** Before anybody is shown how a run stands, what others did to it is read. */
-  async seeNow(entry: RunEntry): Promise<void> {
+  seeNow(entry: RunEntry): Maybe<void> {
     this.#askMoved()
-    if (this.#looking !== null || isBehind(entry)) await this.catchUp(entry)
+    return this.#looking !== null || isBehind(entry) ? this.catchUp(entry) : undefined
   }
 
   /** Nothing happens to a run that is over, but that it is deleted: so it is read again only if others have committed since. */
-  async seeOver(entry: RunEntry): Promise<void> {
-    if (this.#port.isClosed()) return
+  seeOver(entry: RunEntry): Promise<void> | undefined {
+    if (this.#port.isClosed()) return undefined
     this.#askMoved()
-    if (entry.seenAt !== this.#heard) await this.readNext(entry)
+    return entry.seenAt === this.#heard ? undefined : this.readNext(entry)
   }
 
   /** A run is over, and is there. */

@@ -1,4 +1,5 @@
 import { asJson } from '../define/check-schema.js'
+import { andThen, isLater, type Maybe } from '../define/maybe.js'
 import { aBoolean, aString } from '../define/option-check.js'
 import { TuttiError } from '../define/tutti-error.js'
 import { reportOf } from '../inspect/report.js'
@@ -23,7 +24,7 @@ import { whileOpen } from './while-open.js'
 
 /** A run as its user holds it. It has no state of its own: every call asks the engine. */
 export function runHandle(engine: Engine, id: string, definition: string, tags: Readonly<Record<string, string>>): Run<never> {
-  const current = (): Promise<RunEntry> => currentEntry(engine, id)
+  const current = (): Maybe<RunEntry> => currentEntry(engine, id)
 
   const send = async (command: KernelCommand, o: Command | undefined, detail: unknown): Promise<void> => {
     const request = JSON.stringify([command.type, id, detail ?? null])
@@ -134,11 +135,12 @@ export async function runOutput(engine: Engine, id: string): Promise<unknown> {
   return outputOf(id, (await untilOver(engine, id)).state.outcome)
 }
 
-async function currentEntry(engine: Engine, id: string): Promise<RunEntry> {
-  const entry = await engine.current(id)
-  if (entry === null) throw runNotFound(id)
-  if (entry.broken !== null) throw entry.broken
-  return entry
+function currentEntry(engine: Engine, id: string): Maybe<RunEntry> {
+  return andThen(engine.current(id), (entry) => {
+    if (entry === null) throw runNotFound(id)
+    if (entry.broken !== null) throw entry.broken
+    return entry
+  })
 }
 
 async function untilOver(engine: Engine, id: string): Promise<RunEntry> {
@@ -146,7 +148,8 @@ async function untilOver(engine: Engine, id: string): Promise<RunEntry> {
   for (;;) {
     const { wait, stop } = engine.listeners.waitFor(id, 'end')
     try {
-      const entry = await currentEntry(engine, id)
+      const current = currentEntry(engine, id)
+      const entry = isLater(current) ? await current : current
       // What was waited for may be gone, and its id another's.
       nonce ??= entry.state.run?.nonce
       if (entry.state.run?.nonce !== nonce) throw runNotFound(id)

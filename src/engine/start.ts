@@ -114,7 +114,10 @@ export async function startRun(engine: Engine, of: Definition | string, given: S
   }
   const announcing = engine.announce()
   if (announcing !== null) await announcing
-  const { run, outcome } = await onceUnder(engine, given.key, { request, run: id }, (put) => engine.create(id, definition, command, put))
+  const { run, outcome } =
+    given.key === undefined
+      ? { run: id, outcome: await engine.create(id, definition, command) }
+      : await onceUnder(engine, given.key, { request, run: id }, (put) => engine.create(id, definition, command, put))
   if (outcome?.refusal !== undefined) throw refused(outcome.refusal)
   // Who gives no id takes the run that is there; who wants another one wants another run.
   if (given.key !== undefined && given.named && run !== id) throw keyReused(given.key)
