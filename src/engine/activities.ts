@@ -11,6 +11,8 @@ import type { Failure } from '../kernel/failure.js'
 import { backoffMs } from '../kernel/retry.js'
 import type { ActivityRecord, Attempt, TurnWork } from '../kernel/state.js'
 import type { ActivityOptions } from '../models/activity-port.js'
+import { Context, type ContextOwner } from './activity-context.js'
+import { CalledStep, noOptions, type Run } from './called-step.js'
 import { CodedFailure } from '../define/failure-of.js'
 import { thrownText } from '../kernel/thrown-text.js'
 import { errorOf, failedWith, givenBack, mayBeDone, nondeterministic, outcomeOf, resultOf, unknownOutcome } from './activity-outcome.js'
@@ -39,86 +41,6 @@ export interface ActivityOwner {
 
 const nothing = (): void => {}
 
-type Run = (ctx: ActivityContext) => Maybe<unknown>
-
-const noOptions: ActivityOptions = Object.freeze({})
-
-/**
- * A step of a turn, or a sleep: what its body has asked for under a key, and what the journal has under it. `record` is null while it has
- * nothing; `isOpen` while the body waits for what comes of it.
- */
-class Step {
-  readonly key: string
-  readonly name: string
-  record: ActivityRecord | null
-  isCalled = false
-  isOpen = false
-  isSleeping = false
-  /** How many results the body had been given when it called. */
-  delivered = 0
-  /** Null: it is a sleep, of so many milliseconds. */
-  run: Run | null = null
-  options: ActivityOptions = noOptions
-  ms = 0
-  give: (value: unknown) => void = nothing
-  #reject: (error: unknown) => void = nothing
-  #promise: Promise<unknown> | null = null
-
-  constructor(key: string, name: string, record: ActivityRecord | null) {
-    this.key = key
-    this.name = name
-    this.record = record
-  }
-
-  /** What its body waits for. */
-  called(): Promise<unknown> {
-    const promise = new Promise((resolve, reject) => {
-      this.give = resolve
-      this.#reject = reject
-    })
-    this.#promise = promise
-    return promise
-  }
-
-  fail(error: unknown): void {
-    // A body that is aborted may never look at this one: it must not count as unhandled.
-    this.#promise?.catch(nothing)
-    this.#reject(error)
-  }
-}
-
-/** What an activity is given. Its signal is made only when it is asked for. */
-class Context implements ActivityContext {
-  readonly idempotencyKey: string
-  readonly attempt: number
-  readonly use: ActivityContext['use']
-  readonly emit: ActivityContext['emit']
-  readonly #of: Activities
-  #controller: AbortController | null = null
-
-  constructor(of: Activities, key: string, attempt: number) {
-    this.idempotencyKey = of.idempotencyKey(key)
-    this.attempt = attempt
-    this.use = of.use
-    this.emit = of.emit
-    this.#of = of
-    Object.freeze(this)
-  }
-
-  get signal(): AbortSignal {
-    return Context.signalled(this).signal
-  }
-
-  static signalled(ctx: Context): AbortController {
-    return (ctx.#controller ??= ctx.#of.controller())
-  }
-
-  /** What has asked for its signal needs it no more. */
-  static letGo(ctx: Context): void {
-    if (ctx.#controller !== null) ctx.#of.release(ctx.#controller)
-  }
-}
-
 /** The result of an activity, as it was recorded. */
 export type Recorded = Extract<Event, { type: 'activity.completed' | 'activity.failed' }>
 
@@ -145,21 +67,21 @@ const insideStep = new AsyncLocalStorage<Activities>()
  * A short process runs this a few thousand times, before it is compiled well, and many turns at once are many of these: so each step is
  * one object in one map, and what most turns don't need is not made for them.
  */
-export class Activities {
+export class Activities implements ContextOwner {
   readonly use: ActivityContext['use']
   readonly emit: ActivityContext['emit']
   readonly #port: ActivityPort
   readonly #owner: ActivityOwner
   readonly #keyPrefix: string
-  readonly #steps = new Map<string, Step>()
+  readonly #steps = new Map<string, CalledStep>()
   /** Those with a result, in journal order: those of an earlier execution first. */
-  readonly #results: Step[] = []
+  readonly #results: CalledStep[] = []
   readonly #replayed: number
   /** How many records of this attempt each name has; null while that is of no interest, because nothing is executed again. */
   readonly #recordsOf: Map<string, number> | null
   readonly #earlier: TurnWork['earlier'] | undefined
   #earlierOf: ReadonlyMap<string, number> | null = null
-  readonly #waiting: Step[] = []
+  readonly #waiting: CalledStep[] = []
   #occurrences: Map<string, number> | null = null
   /** How many steps the body waits for, and how many of them it only sleeps. */
   #open = 0
@@ -182,9 +104,9 @@ export class Activities {
     this.emit = (data) => owner.emit(data)
     this.#keyPrefix = owner.idempotencyKey()
     const records = work?.records.values() ?? []
-    for (const record of records) this.#steps.set(record.key, new Step(record.key, record.name, record))
+    for (const record of records) this.#steps.set(record.key, new CalledStep(record.key, record.name, record))
     const settled = records.filter(({ status }) => status === 'completed' || status === 'failed').sort((a, b) => a.order - b.order)
-    for (const { key } of settled) this.#results.push(this.#steps.get(key) as Step)
+    for (const { key } of settled) this.#results.push(this.#steps.get(key) as CalledStep)
     this.#replayed = settled.length
     this.#recordsOf = records.length === 0 ? null : countNames(records)
     this.#earlier = work?.earlier
@@ -243,7 +165,7 @@ export class Activities {
     const { key, name, delivered, at } = event
     let step = this.#steps.get(key)
     if (step === undefined) {
-      step = new Step(key, name, null)
+      step = new CalledStep(key, name, null)
       this.#steps.set(key, step)
     }
     if (this.#recordsOf !== null && step.record === null) this.#recordsOf.set(name, (this.#recordsOf.get(name) ?? 0) + 1)
@@ -301,7 +223,7 @@ export class Activities {
     const key = this.#keyOf(name, explicit)
     let step = this.#steps.get(key)
     if (step === undefined) {
-      step = new Step(key, name, null)
+      step = new CalledStep(key, name, null)
       this.#steps.set(key, step)
     } else if (step.isCalled)
       throw new TuttiError('DUPLICATE_STEP_KEY', `the step key '${key}' is used twice in one turn`, {
@@ -319,7 +241,7 @@ export class Activities {
   }
 
   /** The body waits for it: it begins, or comes when its turn does. */
-  #await(step: Step, name: string): void {
+  #await(step: CalledStep, name: string): void {
     const { record } = step
     const problem = record === null ? null : this.#differs(step, name, record)
     if (problem !== null) return this.#break(problem, step)
@@ -332,14 +254,14 @@ export class Activities {
     this.#pump()
   }
 
-  #close(step: Step): Step {
+  #close(step: CalledStep): CalledStep {
     step.isOpen = false
     this.#open--
     return step
   }
 
   /** Why a call is not the one that the journal has under its key; null if it is. */
-  #differs(step: Step, name: string, record: ActivityRecord): string | null {
+  #differs(step: CalledStep, name: string, record: ActivityRecord): string | null {
     if (record.name !== name) return `the step '${step.key}' was recorded as '${record.name}' and is now called '${name}'`
     const repeated = (this.#occurrences?.get(name) ?? 0) > 1 || (this.#recordsOf?.get(name) ?? 0) > 1
     if (repeated && record.delivered !== step.delivered)
@@ -347,7 +269,7 @@ export class Activities {
     return null
   }
 
-  #break(problem: string, step?: Step): void {
+  #break(problem: string, step?: CalledStep): void {
     const error = nondeterministic(problem)
     step?.fail(error)
     this.abort(error)
@@ -367,7 +289,7 @@ export class Activities {
    * For how many looks a record waits to be called for while something else waits for it. A body may be about something that is no step: it
    * is given what it took the first time, and more, because nobody can know whether it will ever call.
    */
-  #patience({ record }: Step): number {
+  #patience({ record }: CalledStep): number {
     const tookMs = Math.max(0, (record?.at ?? 0) - this.#lastAt)
     return looksAtOnce + Math.min(patienceMaxMs, patienceMs + 2 * tookMs) / lookMs
   }
@@ -399,7 +321,7 @@ export class Activities {
     return undefined
   }
 
-  #deliver(step: Step): void {
+  #deliver(step: CalledStep): void {
     const { record } = this.#close(step)
     this.#delivered++
     this.#idle = 0
@@ -408,20 +330,21 @@ export class Activities {
     if (step.isSleeping) this.#setSleeping(step, false)
     if (record.status === 'completed') step.give(record.value)
     else if (record.status === 'failed') step.fail(errorOf(record.error))
+    step.letGo()
   }
 
   #startWaiting(): void {
     if (this.#waiting.length > 0) for (const step of this.#waiting.splice(0)) this.#begin(step)
   }
 
-  #setSleeping(step: Step, isSleeping: boolean): void {
+  #setSleeping(step: CalledStep, isSleeping: boolean): void {
     const before = this.#sleeping
     step.isSleeping = isSleeping
     this.#sleeping += isSleeping ? 1 : -1
     if (before > 0 !== this.#sleeping > 0) this.#owner.onSleeping(isSleeping)
   }
 
-  #speakerOf({ key, name, delivered }: Step): ActivitySpeaker {
+  #speakerOf({ key, name, delivered }: CalledStep): ActivitySpeaker {
     const { branch, agent, turn, attempt } = this.#owner.attempt
     return { branch, agent, turn, attempt, key, name, delivered }
   }
@@ -437,13 +360,13 @@ export class Activities {
     this.#leave()
   }
 
-  #begin(step: Step): void {
+  #begin(step: CalledStep): void {
     if (step.run !== null) return this.#execute(step)
     this.#setSleeping(step, true)
     if (step.record?.status !== 'sleeping') this.#owner.say({ type: 'sleep.start', ...this.#speakerOf(step), ms: step.ms }, nothing)
   }
 
-  #execute(step: Step): void {
+  #execute(step: CalledStep): void {
     this.#running++
     const earlier = this.#earlier === undefined ? undefined : this.#reusable(step)
     if (earlier?.status === 'completed') return this.#record(givenBack(this.#speakerOf(step), earlier))
@@ -457,7 +380,7 @@ export class Activities {
   }
 
   /** Records the start of what must not be repeated, can be undone, or uses what is limited. */
-  #start(step: Step): void {
+  #start(step: CalledStep): void {
     const { idempotent, undo, reserve } = step.options
     if (idempotent !== false && undo === undefined && reserve === undefined) return this.#try(step, 1)
     const here = step.record?.status === 'started'
@@ -475,7 +398,7 @@ export class Activities {
     })
   }
 
-  #try(step: Step, attempt: number): void {
+  #try(step: CalledStep, attempt: number): void {
     // It may have been aborted while its start was recorded, or while it waited for its next attempt.
     if (this.#aborted !== null) return this.#leave()
     if (!this.#port.isPlayed) return this.#attempt(step, attempt)
@@ -489,7 +412,7 @@ export class Activities {
   }
 
   /** Runs the activity once. */
-  #attempt(step: Step, attempt: number): void {
+  #attempt(step: CalledStep, attempt: number): void {
     const { run, options } = step
     if (run === null) return
     const ctx = new Context(this, step.key, attempt)
@@ -511,7 +434,7 @@ export class Activities {
   }
 
   /** The same, for as long as it may take. */
-  #inTime(step: Step, attempt: number, ctx: Context, value: Promise<unknown>): void {
+  #inTime(step: CalledStep, attempt: number, ctx: Context, value: Promise<unknown>): void {
     const timer = new AbortController()
     const ended = (result: ActivityOutcome): void => {
       // A reason spares the making of an error that nobody looks at.
@@ -524,21 +447,21 @@ export class Activities {
     )
   }
 
-  #returned(step: Step, attempt: number, ctx: Context, value: unknown): void {
+  #returned(step: CalledStep, attempt: number, ctx: Context, value: unknown): void {
     this.#ended(step, attempt, ctx, resultOf(step.name, value, step.options, this.#port.maxValue))
   }
 
-  #threw(step: Step, attempt: number, ctx: Context, thrown: unknown): void {
+  #threw(step: CalledStep, attempt: number, ctx: Context, thrown: unknown): void {
     this.#ended(step, attempt, ctx, failedWith(thrown, this.#port.maxValue))
   }
 
-  #ended(step: Step, attempt: number, ctx: Context, result: ActivityOutcome): void {
+  #ended(step: CalledStep, attempt: number, ctx: Context, result: ActivityOutcome): void {
     Context.letGo(ctx)
     this.#tried(step, attempt, result)
   }
 
   /** Retries happen inside of the activity; what is recorded is what it came to in the end. */
-  #tried(step: Step, attempt: number, result: ActivityOutcome): void {
+  #tried(step: CalledStep, attempt: number, result: ActivityOutcome): void {
     const { options } = step
     try {
       if ('error' in result && this.#mayRetry(options, attempt, result)) return this.#again(step, attempt, result.error)
@@ -565,7 +488,7 @@ export class Activities {
     )
   }
 
-  #again(step: Step, attempt: number, error: Failure): void {
+  #again(step: CalledStep, attempt: number, error: Failure): void {
     const { options, key } = step
     const controller = this.controller()
     const signal = options.stop === undefined ? controller.signal : AbortSignal.any([controller.signal, options.stop])
@@ -581,7 +504,7 @@ export class Activities {
   }
 
   /** After a throw, a retry is given an earlier success back if its key is explicit or its name occurred once. */
-  #reusable({ key, name, options }: Step): ActivityRecord | undefined {
+  #reusable({ key, name, options }: CalledStep): ActivityRecord | undefined {
     const found = this.#earlier?.get(key)
     if (found === undefined || found.name !== name) return undefined
     if (options.key !== undefined) return found
@@ -608,7 +531,7 @@ export class Activities {
     this.#controllers?.delete(controller)
   }
 
-  async #timeout({ name, options }: Step, own: AbortController, signal: AbortSignal): Promise<never> {
+  async #timeout({ name, options }: CalledStep, own: AbortController, signal: AbortSignal): Promise<never> {
     const ms = options.timeoutMs ?? 0
     await this.#sleep(ms, signal)
     if (signal.aborted) return new Promise(() => {})
@@ -625,7 +548,8 @@ function countNames(records: readonly ActivityRecord[]): Map<string, number> {
   return counts
 }
 
-const unasked = ({ key }: Step, instead: string): string => `the step '${key}' is recorded and was not called for; instead, ${instead}`
+const unasked = ({ key }: CalledStep, instead: string): string =>
+  `the step '${key}' is recorded and was not called for; instead, ${instead}`
 
 /** What is recorded inside of a step would not be asked for again once the step itself is recorded. */
 const nested = (what: string): TuttiError =>

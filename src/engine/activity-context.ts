@@ -1,0 +1,41 @@
+import type { ActivityContext } from '../define/work.js'
+
+/** Whose activities are given it. */
+export interface ContextOwner extends Pick<ActivityContext, 'use' | 'emit'> {
+  idempotencyKey(key: string): string
+  /** A controller that is aborted with the turn, until it is released. */
+  controller(): AbortController
+  release(controller: AbortController): void
+}
+
+/** What an activity is given. Its signal is made only when it is asked for. */
+export class Context implements ActivityContext {
+  readonly idempotencyKey: string
+  readonly attempt: number
+  readonly use: ActivityContext['use']
+  readonly emit: ActivityContext['emit']
+  readonly #of: ContextOwner
+  #controller: AbortController | null = null
+
+  constructor(of: ContextOwner, key: string, attempt: number) {
+    this.idempotencyKey = of.idempotencyKey(key)
+    this.attempt = attempt
+    this.use = of.use
+    this.emit = of.emit
+    this.#of = of
+    Object.freeze(this)
+  }
+
+  get signal(): AbortSignal {
+    return Context.signalled(this).signal
+  }
+
+  static signalled(ctx: Context): AbortController {
+    return (ctx.#controller ??= ctx.#of.controller())
+  }
+
+  /** What has asked for its signal needs it no more. */
+  static letGo(ctx: Context): void {
+    if (ctx.#controller !== null) ctx.#of.release(ctx.#controller)
+  }
+}
