@@ -29,9 +29,10 @@ export async function openConnection(
   { durability, patience = {} }: OpenFile,
   steps: readonly string[] = migrations,
 ): Promise<Connection> {
-  if (given === '' || given === ':memory:') {
+  // Whoever means memory would find a file of that name, and yesterday's runs in it.
+  if (given === '' || given === ':memory:' || given === 'memory') {
     throw new TuttiError('INVALID_INPUT', `'${given}' is no path of a store`, {
-      hint: "give the path of a file, or open({ store: 'memory:' })",
+      hint: `give the path of a file${given === 'memory' ? ", './memory' if that is its name" : ''}, or open({ store: 'memory:' })`,
     })
   }
   const path = resolve(given)

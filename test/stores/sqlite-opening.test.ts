@@ -96,6 +96,7 @@ describe('a fresh store', () => {
   test('has a path: memory is another store', async () => {
     await refusal('INVALID_INPUT', sqliteStore('', process_))
     await refusal('INVALID_INPUT', sqliteStore(':memory:', process_))
+    await refusal('INVALID_INPUT', sqliteStore('memory', process_))
   })
 
   test.each([2, 8])('can be opened by %i processes at once', { timeout: soaking ? 600_000 : 60_000 }, async (count) => {
