@@ -77,12 +77,13 @@ export class Activities implements ContextOwner {
   /** Those with a result, in journal order: those of an earlier execution first. */
   readonly #results: CalledStep[] = []
   readonly #replayed: number
-  /** How many records of this attempt each name has; null while that is of no interest, because nothing is executed again. */
+  /** How many records of this attempt each name has; null if there were none to begin with: then each comes after its call, and is not compared with it. */
   readonly #recordsOf: Map<string, number> | null
   readonly #earlier: TurnWork['earlier'] | undefined
   #earlierOf: ReadonlyMap<string, number> | null = null
   readonly #waiting: CalledStep[] = []
   #occurrences: Map<string, number> | null = null
+  #calls = 0
   /** How many steps the body waits for, and how many of them it only sleeps. */
   #open = 0
   #sleeping = 0
@@ -181,7 +182,7 @@ export class Activities implements ContextOwner {
     if (this.#aborted !== null) return
     this.#aborted = { reason }
     if (this.#controllers !== null) for (const controller of this.#controllers) controller.abort(reason)
-    if (this.#open > 0) for (const step of this.#steps.values()) if (step.isOpen) this.#close(step).fail(reason)
+    for (const step of this.#opened()) this.#close(step).fail(reason)
     this.#waiting.length = 0
   }
 
@@ -225,11 +226,11 @@ export class Activities implements ContextOwner {
     if (step === undefined) {
       step = new CalledStep(key, name, null)
       this.#steps.set(key, step)
-    } else if (step.isCalled)
+    } else if (step.call > 0)
       throw new TuttiError('DUPLICATE_STEP_KEY', `the step key '${key}' is used twice in one turn`, {
         hint: 'give each step a key of its own',
       })
-    step.isCalled = true
+    step.call = ++this.#calls
     step.delivered = this.#delivered
     step.run = run
     step.options = options
@@ -311,14 +312,14 @@ export class Activities implements ContextOwner {
     const next = this.#results[this.#delivered]
     if (this.#aborted === null && next !== undefined) {
       if (next.isOpen) this.#deliver(next)
-      else if (++this.#idle > this.#patience(next)) this.#break(unasked(next, `'${this.#firstOpen()}' was called`))
+      else if (++this.#idle > this.#patience(next)) this.#break(unasked(next, `'${this.#opened()[0]?.key}' was called`))
     }
     this.#pump()
   }
 
-  #firstOpen(): string | undefined {
-    for (const { isOpen, key } of this.#steps.values()) if (isOpen) return key
-    return undefined
+  /** Those that the body waits for, in the order in which it has called them. */
+  #opened(): CalledStep[] {
+    return this.#open === 0 ? [] : [...this.#steps.values()].filter(({ isOpen }) => isOpen).sort((a, b) => a.call - b.call)
   }
 
   #deliver(step: CalledStep): void {
@@ -370,11 +371,9 @@ export class Activities implements ContextOwner {
     this.#running++
     const earlier = this.#earlier === undefined ? undefined : this.#reusable(step)
     if (earlier?.status === 'completed') return this.#record(givenBack(this.#speakerOf(step), earlier))
-    const may = this.#port.mayGoOn()
-    if (may === true) return this.#start(step)
     settle(
-      () => may,
-      (goesOn) => (goesOn ? this.#start(step) : this.#leave()),
+      () => this.#port.mayGoOn(),
+      (may) => (may ? this.#start(step) : this.#leave()),
       (thrown) => this.#spoil(thrown),
     )
   }
@@ -414,7 +413,7 @@ export class Activities implements ContextOwner {
   /** Runs the activity once. */
   #attempt(step: CalledStep, attempt: number): void {
     const { run, options } = step
-    if (run === null) return
+    if (run === null) throw new Error(`${step.key} is a sleep, and not executed`)
     const ctx = new Context(this, step.key, attempt)
     let value: Maybe<unknown>
     let later: Promise<unknown> | null

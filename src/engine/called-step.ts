@@ -18,7 +18,8 @@ export class CalledStep {
   readonly key: string
   readonly name: string
   record: ActivityRecord | null
-  isCalled = false
+  /** It was the how-manyth that the body called; 0: it was not. */
+  call = 0
   isOpen = false
   isSleeping = false
   /** How many results the body had been given when it called. */

@@ -10,6 +10,9 @@ import type { EventRow, Snapshot } from './store.js'
 /** How many events share a row of the store: so many of any kind, and so many that several of them are written as one. */
 const perRow = 256
 const packedPerRow = 1_024
+/** For about how many characters there is room where several are written as one, and what another event takes of that. */
+const packedCharacters = 40 * 1024
+const eventCharacters = 200
 /** A value with more characters than this is stored once, by its hash. */
 const blobMin = 64 * 1024
 
@@ -29,8 +32,8 @@ export function encodeEvents(events: readonly Event[]): { readonly rows: readonl
   let blobs: Map<string, string> | null = null
   for (let from = 0; from < events.length; ) {
     const seq = events[from]?.seq ?? 0
-    const { items, n } = rowFrom(events, from)
-    const body = isLarge(items[0]) ? null : jsonOf(items)
+    const { items, n, isLarge } = rowFrom(events, from)
+    const body = isLarge ? null : jsonOf(items)
     if (body !== null && isPlain(body)) {
       rows.push({ seq, n, body })
       from += n
@@ -47,36 +50,50 @@ export function encodeEvents(events: readonly Event[]): { readonly rows: readonl
 
 const none: readonly Blob[] = Object.freeze([])
 
-/** What one row has of the events from a place on, and how many of them these are. */
-function rowFrom(events: readonly Event[], from: number): { readonly items: readonly (Event | Pack)[]; readonly n: number } {
+interface Row {
+  readonly items: readonly (Event | Pack)[]
+  /** How many events these are. */
+  readonly n: number
+  /** It is one that is sure to be larger than what may stand in a row. */
+  readonly isLarge: boolean
+}
+
+/** What one row has of the events from a place on. */
+function rowFrom(events: readonly Event[], from: number): Row {
   // Most are of a few, and many of one.
-  if (events.length < packMin) return { items: events, n: events.length }
+  if (events.length < packMin) return { items: events, n: events.length, isLarge: false }
   const items: (Event | Pack)[] = []
   const end = Math.min(events.length, from + packedPerRow)
   let plain = 0
   let next = from
-  while (next < end && plain < perRow) {
+  let room = packedCharacters
+  while (next < end && plain < perRow && room > 0) {
     const event = events[next]
     if (event === undefined) break
     // One that is large by itself is a row by itself: the others need not be written twice for it.
-    if (isLarge(event)) {
+    if (isVast(event)) {
       if (next > from) break
-      return { items: [event], n: 1 }
+      return { items: [event], n: 1, isLarge: true }
     }
-    const pack = packAt(events, next, end)
-    items.push(pack ?? event)
-    plain += pack === null ? 1 : 0
-    next += pack === null ? 1 : countOf(pack)
-    // What is left of the row has no room for another: it may begin the next one.
-    if (pack !== null && end - next < packMin) break
+    const found = packAt(events, next, end, room)
+    if (found === null) {
+      items.push(event)
+      next++
+      // Without packs there is room for so many of them.
+      if (++plain < next - from) room -= eventCharacters
+    } else {
+      items.push(found.pack)
+      next += countOf(found.pack)
+      room = found.room
+      // What is left has no room for another pack, which may begin the next row.
+      if (end - next < packMin) break
+    }
   }
-  return { items, n: next - from }
+  return { items, n: next - from, isLarge: false }
 }
 
-/** Whether an event is sure to be larger than what may stand in a row. */
-function isLarge(event: Event | Pack | undefined): boolean {
-  if (event === undefined || isPack(event) || event.type !== 'turn.completed' || event.action.type !== 'fork') return false
-  return event.action.calls.length > callsMax
+function isVast(event: Event): boolean {
+  return event.type === 'turn.completed' && event.action.type === 'fork' && event.action.calls.length > callsMax
 }
 
 /** A call has this many characters at least: `{"to":"A"},`. */

@@ -392,6 +392,8 @@ export class Engine {
     entry.state = state
     this.options.seam?.committed(entry.id, events, state)
     for (let place = 0; place < events.length; place++) this.#route(entry, events[place] as Event)
+    // Something other than its sleep may have woken it.
+    this.#waiting.delete(entry)
     this.#tellWaiting(entry)
   }
 

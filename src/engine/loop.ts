@@ -53,7 +53,8 @@ const commandsMax = 512
 const runsMax = 512
 /** A snapshot is due when the journal has grown by this many events, and by four times the snapshot's size. */
 const snapshotEvents = 2_000
-/** About what a branch, and what a slot that has settled, add to a snapshot. */
+/** About what an event has, and what a branch and a slot that has settled add to a snapshot. */
+const eventBytes = 100
 const branchBytes = 500
 const slotBytes = 100
 
@@ -410,7 +411,7 @@ export class Loop {
   #snapshot(entry: RunEntry, state: State, rows: readonly EventRow[], events: number): Snapshot | null {
     const { grown } = entry
     grown.events += events
-    for (let index = 0; index < rows.length; index++) grown.bytes += rows[index]?.body.length ?? 0
+    for (let index = 0; index < rows.length; index++) grown.bytes += weightIn(rows[index])
     if (grown.events <= snapshotEvents || isOver(state)) return null
     if (grown.bytes <= 4 * Math.max(entry.snapshotBytes, state.branches.size * branchBytes)) return null
     const bytes = sizeOf(state)
@@ -461,6 +462,9 @@ export class Loop {
     this.#again(entry, again)
   }
 }
+
+/** What a row weighs to whoever reads it: many events that are written as one are read as many. */
+const weightIn = (row: EventRow | undefined): number => (row === undefined ? 0 : Math.max(row.body.length, row.n * eventBytes))
 
 /** About how large a snapshot would be. */
 function sizeOf({ branches, barriers }: State): number {

@@ -1,4 +1,5 @@
 import type { Event } from '../kernel/event.js'
+import { jsonSize } from '../kernel/json.js'
 
 type Of<T extends Event['type']> = Extract<Event, { type: T }>
 
@@ -34,45 +35,62 @@ export const packMin = 8
 
 export const isPack = (item: Event | Pack): item is Pack => 'pack' in item
 
-/** As many events from a place on as can be written as one, before another place; null if they are better written one by one. */
-export function packAt(events: readonly Event[], from: number, end: number): Pack | null {
+/** What could be packed, and for about how many characters there is room after it. */
+export interface Found {
+  readonly pack: Pack
+  readonly room: number
+}
+
+/**
+ * As many events from a place on as can be written as one, before another place and in about so many characters; null if they are better
+ * written one by one.
+ */
+export function packAt(events: readonly Event[], from: number, end: number, room: number): Found | null {
   const first = events[from]
   if (end - from < packMin || first === undefined) return null
   switch (first.type) {
     case 'branch.opened':
-      return openedFrom(events, from, end, first)
+      return openedFrom(events, from, end, room, first)
     case 'turn.started':
-      return startedFrom(events, from, end, first)
+      return startedFrom(events, from, end, room, first)
     case 'turn.completed':
-      return repliedFrom(events, from, end, first)
+      return repliedFrom(events, from, end, room, first)
     default:
       return null
   }
 }
 
+/** About how many characters one more branch adds, with its value. */
+function charactersOf(branch: string, value: unknown): number {
+  return branch.length + 10 + (typeof value === 'object' ? jsonSize(value) : typeof value === 'string' ? value.length : 0)
+}
+
 /** How many events a pack stands for. */
 export const countOf = ({ pack, branches }: Pack): number => (pack === 'replied' ? 3 * branches.length : branches.length)
 
-function openedFrom(events: readonly Event[], from: number, end: number, first: Of<'branch.opened'>): Pack | null {
+function openedFrom(events: readonly Event[], from: number, end: number, room: number, first: Of<'branch.opened'>): Found | null {
   const { seq, at, parent, to, barrier, slot } = first
   if (parent === null) return null
   const branches: string[] = []
-  for (let place = from; place < end; place++) {
+  let left = room
+  for (let place = from; place < end && left > 0; place++) {
     const event = events[place]
     if (event?.type !== 'branch.opened' || event.parent !== parent || event.to !== to || event.barrier !== barrier) break
     if (event.slot !== slot + place - from || event.gated !== undefined || event.at !== at) break
     branches.push(event.branch)
+    left -= charactersOf(event.branch, undefined)
   }
-  return branches.length < packMin ? null : { pack: 'opened', seq, at, parent, to, barrier, slot, branches }
+  return branches.length < packMin ? null : { pack: { pack: 'opened', seq, at, parent, to, barrier, slot, branches }, room: left }
 }
 
-function startedFrom(events: readonly Event[], from: number, end: number, first: Of<'turn.started'>): Pack | null {
+function startedFrom(events: readonly Event[], from: number, end: number, room: number, first: Of<'turn.started'>): Found | null {
   const { seq, at, agent, turn, attempt, message } = first
   if (message.kind !== 'request') return null
   const asks = message.value !== undefined
   const branches: string[] = []
   const values: unknown[] = []
-  for (let place = from; place < end; place++) {
+  let left = room
+  for (let place = from; place < end && left > 0; place++) {
     const event = events[place]
     if (event?.type !== 'turn.started' || event.agent !== agent || event.turn !== turn || event.attempt !== attempt || event.at !== at)
       break
@@ -80,12 +98,13 @@ function startedFrom(events: readonly Event[], from: number, end: number, first:
     if (asked.kind !== 'request' || asked.from !== message.from || (asked.value !== undefined) !== asks) break
     branches.push(event.branch)
     if (asks) values.push(asked.value)
+    left -= charactersOf(event.branch, asked.value)
   }
   if (branches.length < packMin) return null
-  return { pack: 'started', seq, at, agent, turn, attempt, from: message.from, branches, ...(asks && { values }) }
+  return { pack: { pack: 'started', seq, at, agent, turn, attempt, from: message.from, branches, ...(asks && { values }) }, room: left }
 }
 
-function repliedFrom(events: readonly Event[], from: number, end: number, first: Of<'turn.completed'>): Pack | null {
+function repliedFrom(events: readonly Event[], from: number, end: number, room: number, first: Of<'turn.completed'>): Found | null {
   const { seq, at, agent, turn, attempt, action } = first
   const barrier = events[from + 1]
   if (action.type !== 'reply' || barrier?.type !== 'barrier.arrived') return null
@@ -93,7 +112,8 @@ function repliedFrom(events: readonly Event[], from: number, end: number, first:
   const branches: string[] = []
   const slots: number[] = []
   const values: unknown[] = []
-  for (let place = from; place + 2 < end; place += 3) {
+  let left = room
+  for (let place = from; place + 2 < end && left > 0; place += 3) {
     const completed = events[place]
     const arrived = events[place + 1]
     const settled = events[place + 2]
@@ -106,9 +126,11 @@ function repliedFrom(events: readonly Event[], from: number, end: number, first:
     branches.push(branch)
     slots.push(arrived.slot)
     if (says) values.push(given.value)
+    left -= charactersOf(branch, given.value)
   }
   if (branches.length < packMin) return null
-  return { pack: 'replied', seq, at, agent, turn, attempt, barrier: barrier.barrier, branches, slots, ...(says && { values }) }
+  const of = { seq, at, agent, turn, attempt, barrier: barrier.barrier }
+  return { pack: { pack: 'replied', ...of, branches, slots, ...(says && { values }) }, room: left }
 }
 
 /** The events that a pack stands for. */

@@ -153,6 +153,19 @@ test('a fan-out is written in a fraction of its events, and with something large
   for (const { body } of one.rows) expect(body.length).toBeLessThan(64 * 1024)
 })
 
+test.each([0, 50, 100, 400, 2_000])(
+  'replies with texts of %i characters are written as one, in rows that are full and not too full',
+  async (length) => {
+    const events = eventsOfCrowd({ kind: 'replied', count: 3_000, first: 0, value: 'x'.repeat(length), odd: -1, how: 'at' }).map(
+      (event, index) => ({ seq: 1 + index, at: 1, ...event }),
+    ) as unknown as Event[]
+    const { rows, decoded } = await thereAndBack(events)
+    expect(decoded).toEqual(events)
+    for (const { body } of rows) expect(JSON.parse(body)).toMatchObject([{ pack: 'replied' }])
+    for (const { body, n } of rows.slice(0, -1)) expect(n > 1_000 || body.length > 32 * 1024).toBe(true)
+  },
+)
+
 test('all that an event has is written where several are written as one', () => {
   type Of<T extends Event['type']> = Extract<Event, { type: T }>
   type Common = 'seq' | 'at' | 'type'

@@ -1,7 +1,11 @@
 import { readFile } from 'node:fs/promises'
-import { open, type Turn, topology } from 'tutti'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { open, type Store, type Turn, topology } from 'tutti'
 import { expect, test } from 'vitest'
 import { memoryStore } from '../../src/stores/memory.js'
+import { lasting } from '../graph/lasting.js'
+import { opened, solo, untilAborted } from './opened.js'
 
 const soon = (ms = 20): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
@@ -101,4 +105,82 @@ test.each(Object.keys(bodies))('%s ends when it is executed again as it did the 
   expect(result).toMatchObject({ status: 'succeeded', output: ended[0] })
   expect(ended[1]).toEqual(ended[0])
   expect([...executed].sort()).toEqual(before)
+})
+
+test('a body that asks for something else is told what it asked for first, whatever it asks for besides', async () => {
+  const store = lasting()
+  const asking = (names: readonly string[], isSecond: boolean) =>
+    solo(async (turn) => {
+      const given = await Promise.all(names.map((name) => turn.step(name, async () => name)))
+      if (!isSecond) await untilAborted(turn.signal)
+      return turn.finish(given)
+    })
+  const first = await opened({ store, definitions: [asking(['z', 'a'], false)] })
+  const run = await first.start('solo', { id: 'run' })
+  let recorded = 0
+  for await (const { type } of run.events()) if (type === 'activity.completed' && ++recorded === 2) break
+  await first.close()
+  await using second = await opened({ store, definitions: [asking(['q', 'a'], true)] })
+  const result = await (await second.run('run')).result()
+  expect(result).toMatchObject({ status: 'failed', error: { code: 'NONDETERMINISTIC_TURN' } })
+  expect('error' in result && result.error.message).toContain("'z#0' is recorded and was not called for; instead, 'q#0' was called")
+})
+
+test.each(['a step', 'a step after recorded ones'])(
+  'a store that can not say whether others have written fails %s at once, and nothing else',
+  async (which) => {
+    const inner = lasting()
+    let isDown = false
+    const store = new Proxy(inner, {
+      get: (target, key) =>
+        key === 'moved' && isDown
+          ? () => {
+              isDown = false
+              throw new Error('moved is down')
+            }
+          : target[key as keyof Store],
+    })
+    const definition = (isSecond: boolean) =>
+      solo(async (turn) => {
+        if (!isSecond) return turn.finish([await turn.step('a', async () => 1), await untilAborted(turn.signal)])
+        // The store is asked once in a macrotask.
+        await soon(1)
+        isDown = true
+        return turn.finish(await Promise.all([turn.step('a', async () => 1), turn.step('b', async () => 2)]))
+      })
+    if (which !== 'a step') {
+      const first = await opened({ store, definitions: [definition(false)] })
+      const run = await first.start('solo', { id: 'run' })
+      for await (const { type } of run.events()) if (type === 'activity.completed') break
+      await first.close()
+    }
+    // It does not wait for the grace of a step that was never begun.
+    await using second = await opened({ store, definitions: [definition(true)], graceMs: 600_000 })
+    const run = which === 'a step' ? await second.start('solo', { id: 'run' }) : await second.run('run')
+    expect(await run.result()).toMatchObject({ status: 'failed', error: { message: 'moved is down' } })
+  },
+)
+
+test('what a step was made of is let go of when its result was given, however long its turn goes on', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  await using tutti = await opened()
+  const made: WeakRef<object>[] = []
+  const alive = await tutti.execute(
+    solo(async (turn) => {
+      const once = (index: number): Promise<number> => {
+        const large = { bytes: Buffer.alloc(1 << 16), index }
+        made.push(new WeakRef(large))
+        return turn.step('s', () => large.index)
+      }
+      for (let index = 0; index < 50; index++) await once(index)
+      for (let tries = 0; tries < 5; tries++) {
+        await soon(1)
+        collect()
+      }
+      return turn.finish(made.filter((ref) => ref.deref() !== undefined).length)
+    }),
+  )
+  // The last one may still be on its way.
+  expect(alive).toBeLessThan(3)
 })
