@@ -2,6 +2,7 @@ import type { Database, SqlValue, Statement } from './sqlite-driver.js'
 import { failureOf, isBusy, storeClosed } from './sqlite-failure.js'
 import { patiently } from './sqlite-patience.js'
 import { placeOf } from './sqlite-place.js'
+import { migrations, tooNew } from './sqlite-schema.js'
 
 /**
  * One open file.
@@ -11,21 +12,25 @@ import { placeOf } from './sqlite-place.js'
  * 3. After a transaction that failed none is open.
  * 4. Writes happen in the order in which they were asked for, also when the file was locked meanwhile.
  * 5. Nothing is written to a file that is not where it was opened.
+ * 6. Nothing is read from or written to a file that a later version has made its own since: what it writes may not be what is known here.
  */
 export class Connection {
   readonly path: string
   readonly #db: Database
   readonly #writeMs: number
+  /** The last version of a file that is known here. */
+  readonly #known: number
   readonly #prepared = new Map<string, Statement>()
   readonly #checkPlace: () => void
   #held = 0
   #last: Promise<unknown> = Promise.resolve()
   #closed = false
 
-  constructor(db: Database, path: string, writeMs: number) {
+  constructor(db: Database, path: string, writeMs: number, known: number = migrations.length) {
     this.#db = db
     this.path = path
     this.#writeMs = writeMs
+    this.#known = known
     this.#checkPlace = placeOf(path)
   }
 
@@ -120,6 +125,8 @@ export class Connection {
   #transaction<T>(begin: 'begin' | 'begin immediate', work: () => T): T {
     this.do(begin)
     try {
+      const version = this.get<{ readonly user_version: number }>('pragma user_version')?.user_version ?? 0
+      if (version > this.#known) throw tooNew(this.path, version, this.#known)
       const result = work()
       this.do('commit')
       return result

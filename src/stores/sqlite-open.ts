@@ -46,7 +46,7 @@ function openOnce(driver: Driver, path: string, durability: 'process' | 'power',
   const db = openDatabase(driver, path, 'write')
   try {
     prepareFile(db, path, durability, steps)
-    return new Connection(db, path, writeMs)
+    return new Connection(db, path, writeMs, steps.length)
   } catch (error) {
     db.close()
     throw isNotADatabase(error) ? notADatabase(path, error) : error

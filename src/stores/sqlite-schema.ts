@@ -107,11 +107,13 @@ export interface Header {
 /** Throws if the file is another program's, or was written by a later version of this one than the one that is known. */
 export function checkHeader({ applicationId: id, version, empty }: Header, path: string, known: number): void {
   if (id !== applicationId && !(id === 0 && version === 0 && empty)) throw notAStore(path, 'it is the database of another program')
-  if (version > known) {
-    throw new TuttiError('STORE_TOO_NEW', `${path} has version ${version}, this program knows up to ${known}`, {
-      hint: 'a later version of tutti has written it: install that one here, or open another path; the file was not changed',
-    })
-  }
+  if (version > known) throw tooNew(path, version, known)
+}
+
+export function tooNew(path: string, version: number, known: number): TuttiError {
+  return new TuttiError('STORE_TOO_NEW', `${path} has version ${version}, this program knows up to ${known}`, {
+    hint: 'a later version of tutti has written it: install that one here, or open another path; the file was not changed',
+  })
 }
 
 export function notAStore(path: string, why: string, cause?: unknown): TuttiError {

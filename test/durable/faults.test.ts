@@ -1,7 +1,7 @@
 import * as tutti from 'tutti'
 import { expect, test } from 'vitest'
 import { sqliteStore, storeOver } from '../../src/stores/sqlite.js'
-import { loadDriver } from '../../src/stores/sqlite-driver.js'
+import { loadDriver, openDatabase } from '../../src/stores/sqlite-driver.js'
 import { openConnection } from '../../src/stores/sqlite-open.js'
 import { codeOf, deferred, solo, type SoloTurn } from '../engine/opened.js'
 import { counted } from './children/counted.js'
@@ -279,4 +279,20 @@ test('a run whose journal has a hole is not gone on with, and the others are', p
   expect(await (await second.run('whole')).output()).toBe('done')
   expect(await codeOf(second.run('damaged'))).toBe('STORE_UNAVAILABLE')
   await until('it is told of', () => told.some((line) => line.startsWith('damaged: ') && line.includes('event 1 is not there')))
+})
+
+test('a process whose store has become that of a later version says so, writes nothing more, and can be closed', patience, async () => {
+  using place = new Place()
+  const definition = solo((turn: SoloTurn) => turn.finish('done'))
+  const engine = await tutti.open({ store: place.store, definitions: [definition] })
+  const run = await engine.start(definition, { id: 'before' })
+  expect(await run.output()).toBe('done')
+  const later = openDatabase(await loadDriver(), place.store, 'write')
+  later.exec('pragma user_version = 99')
+  expect(await codeOf(engine.start(definition, { id: 'after' }))).toBe('STORE_TOO_NEW')
+  expect(await codeOf(engine.runs())).toBe('STORE_TOO_NEW')
+  expect(later.prepare('select id from run').all()).toEqual([{ id: 'before' }])
+  later.close()
+  await engine.close()
+  expect(await codeOf(tutti.open({ store: place.store }))).toBe('STORE_TOO_NEW')
 })

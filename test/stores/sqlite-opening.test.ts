@@ -164,6 +164,27 @@ describe('a store of another version', () => {
     expect(error.message).toContain(`version ${next.length}`)
     expect(readFileSync(path)).toEqual(before)
   })
+
+  test('that becomes newer while it is open is read and written no more, and others find that its worker is silent', async () => {
+    const path = await filled(3)
+    const store = await sqliteStore(path, process_)
+    const by = await store.join({ nonce: 'old' })
+    const later = await openConnection(path, process_, next)
+    const rows = (): unknown => later.all('select * from run')
+    const before = rows()
+    const beat = (): unknown => later.get('select beat from worker where id = ?', by)
+    const beaten = beat()
+    await refusal('STORE_TOO_NEW', store.load('r0'))
+    await refusal('STORE_TOO_NEW', store.list({ limit: 1 }))
+    await refusal('STORE_TOO_NEW', store.commit([started('r9', by)]))
+    await refusal('STORE_TOO_NEW', store.claim({ worker: by, definitions: [{ name: 'd', versions: ['1'] }], now: 9, limit: 9 }))
+    await refusal('STORE_TOO_NEW', store.beat(by))
+    await refusal('STORE_TOO_NEW', store.mine(by))
+    await refusal('STORE_TOO_NEW', store.leave(by, 1))
+    expect([rows(), beat()]).toEqual([before, beaten])
+    await store.close()
+    later.close()
+  })
 })
 
 describe('a file that is no store is refused and not written to', () => {
