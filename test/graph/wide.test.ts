@@ -3,8 +3,11 @@ import { expect, test } from 'vitest'
 import { everyOrder, nothingLeft, scenario } from '../scenarios/adapter.js'
 import { playWide } from './wide.js'
 
-test('of a hundred parallel steps none is missing, in whatever order they end, and the report is the same bytes', async () => {
-  const orders = process.env['TUTTI_SOAK'] === 'on' ? 1_000 : 4
+const orders = process.env['TUTTI_SOAK'] === 'on' ? 1_000 : 4
+
+test('of a hundred parallel steps none is missing, in whatever order they end, and the report is the same bytes', {
+  timeout: 20_000 + 100 * orders,
+}, async () => {
   const { reports, played } = await playWide({ width: 100, orders })
   expect(played).toBe(orders)
   expect(reports.size).toBe(1)
