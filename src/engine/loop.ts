@@ -348,7 +348,7 @@ export class Loop {
     const { events } = series
     const held = isOver(state) ? nobody : heldBy(entry)
     const onlyRecords = series.onlyRecords && events.length > 0 && puts.length === 0 && isUndisturbed(entry)
-    const item = onlyRecords ? this.#recordsOf(entry, state, events, at) : this.#itemOf(entry, state, events, puts, at, held)
+    const item = onlyRecords ? this.#appendOf(entry, state, events, at) : this.#itemOf(entry, state, events, puts, at, held)
     return { entry, taken, refusals, state, events, item, held, onlyRecords }
   }
 
@@ -364,8 +364,8 @@ export class Loop {
     this.#port.broken(entry)
   }
 
-  /** The owner adds records, and nothing else changes: what else there could be to say is not even looked for. */
-  #recordsOf(entry: RunEntry, state: State, events: readonly Event[], at: number): Append {
+  /** What every append has; and all that it has if only records are added: what else there could be to say is then not even looked for. */
+  #appendOf(entry: RunEntry, state: State, events: readonly Event[], at: number): Changing<Append> {
     const { rows, blobs } = encodeEvents(events)
     const item: Changing<Append> = { run: entry.id, expect: entry.state.seq, head: state.seq, by: this.#port.worker, rows, at }
     if (entry.owner !== null) item.owner = entry.owner
@@ -378,13 +378,8 @@ export class Loop {
   #itemOf(entry: RunEntry, state: State, events: readonly Event[], puts: readonly Put[], at: number, held: Holds): Append | null {
     if (events.length === 0 && puts.length === 0 && !saysMore(entry)) return null
     const before = entry.state
-    const { rows, blobs } = encodeEvents(events)
-    const item: Changing<Append> = { run: entry.id, expect: before.seq, head: state.seq, by: this.#port.worker, rows, at }
-    if (entry.owner !== null) item.owner = entry.owner
-    if (blobs.length > 0) item.blobs = blobs
+    const item = this.#appendOf(entry, state, events, at)
     if (puts.length > 0) item.puts = puts
-    const snapshot = this.#snapshot(entry, state, rows, events.length)
-    if (snapshot !== null) item.snapshot = snapshot
     const creates = before.run === null && state.run !== null
     if (creates) {
       const { shape, tags } = state.run
