@@ -49,8 +49,9 @@ export function mergedAtJoin(draft: Draft, barrier: Barrier, waiting: Branch, de
   const counted = deciding === null ? null : new Set(deciding)
   const states: BranchState[] = []
   for (const [index, slot] of barrier.slots.entries()) {
-    if (slot.status !== 'arrived' || !slot.first || slot.state === undefined || slot.state === base) continue
-    if (counted === null || counted.has(index)) states.push(slot.state)
+    if (slot.status !== 'arrived' || !slot.first || slot.state === undefined) continue
+    // As JSON: what was loaded from a snapshot is equal, and not the same.
+    if ((counted === null || counted.has(index)) && slot.state !== base && !sameJson(slot.state, base)) states.push(slot.state)
   }
   return states.length === 0 ? { state: undefined } : merged(draft, base, base, states)
 }

@@ -216,8 +216,8 @@ describe('at a join', () => {
     const play = joined({ n: 0 }, { n: counting }, { A: gives({ n: 1 }), B: replies(), C: replies() })
     const result = toEnd(play)
     expect(eventsOf(result.journal, 'barrier.fired').find((event) => event.barrier === 'r#1')).toMatchObject({ state: { n: 1 } })
-    // Once when it was decided, and once when it was decided again on the folded state; the foldings themselves add nothing.
-    expect(calls).toBe(2)
+    // Once when it was decided, once when it was decided again on the folded state and once on a snapshot; the foldings themselves add nothing.
+    expect(calls).toBe(3)
   })
 })
 
