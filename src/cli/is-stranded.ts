@@ -8,15 +8,22 @@ const watchMs = 500
 const takingMs = 10_000
 
 /** Whether a run has something to do and nobody who does it: its process died. */
-export async function isStranded(store: Store, row: RunRow): Promise<boolean> {
-  const tree = new RunTree(store, row.id)
-  const last = (await tree.catchUp()).filter(({ run }) => run === row.id).at(-1)?.event
+export async function isStranded(store: Store, id: string): Promise<boolean> {
+  const tree = new RunTree(store, id)
+  const last = (await tree.catchUp()).filter(({ run }) => run === id).at(-1)?.event
   if (tree.stop() !== null) return false
   if (last?.type === 'run.resumed' && Date.now() - last.at < takingMs) return false
-  if (row.worker !== null) return isDead(store, row.worker)
+  // Read after its journal: whoever resumed it may have taken it meanwhile, and who had it before is dead.
+  const before = await rowOf(store, id)
+  if (before === null) return false
+  if (before.worker !== null) return isDead(store, before.worker)
   await new Promise((resolve) => setTimeout(resolve, watchMs))
-  const now = await store.load(row.id, { after: row.head })
-  return now !== null && now.row.head === row.head && now.row.worker === null
+  const now = await rowOf(store, id)
+  return now !== null && now.head === before.head && now.worker === null
+}
+
+async function rowOf(store: Store, id: string): Promise<RunRow | null> {
+  return (await store.load(id, { after: Number.MAX_SAFE_INTEGER }))?.row ?? null
 }
 
 /** Peers are seen by those who have joined. */

@@ -105,7 +105,7 @@ async function mayResume(store: Store, row: RunRow): Promise<void> {
   if (row.status === 'paused') return
   if (row.endedAt !== null)
     throw new TuttiError('RUN_ENDED', `the run ${row.id} has ended: it ${row.status === 'cancelled' ? 'was cancelled' : row.status}`)
-  if (await isStranded(store, row)) return
+  if (await isStranded(store, row.id)) return
   const hint = await whyNot(store, row)
   throw new TuttiError('RUN_NOT_PAUSED', `the run ${row.id} is not paused`, { hint })
 }
