@@ -7,7 +7,7 @@ import { evolve } from '../kernel/evolve.js'
 import { checkStep, InvariantError } from '../kernel/invariants.js'
 import { toJson } from '../kernel/json.js'
 import type { State } from '../kernel/state.js'
-import { isOver } from '../kernel/state.js'
+import { isOver, newState } from '../kernel/state.js'
 import { thrownText } from '../kernel/thrown-text.js'
 import { agentKind } from './agent-record.js'
 import type { Backlog } from './backlog.js'
@@ -51,6 +51,9 @@ export interface LoopPort {
 /** How many commands of one run are decided in one append, and how many runs share a transaction. */
 const commandsMax = 512
 const runsMax = 512
+/** Where many runs are started at once, those under way go on first: beside so many of them few others begin. Few that are at work at a time stay at hand. */
+const atWork = 128
+const startsMin = 4
 /** A snapshot is due when the journal has grown by this many events, and by four times the snapshot's size. */
 const snapshotEvents = 2_000
 /** About what an event has, and what a branch and a slot that has settled add to a snapshot. */
@@ -84,6 +87,8 @@ interface Plan {
 export class Loop {
   readonly #port: LoopPort
   #ready: RunEntry[] = []
+  /** Those that are to be started. */
+  readonly #starting: RunEntry[] = []
   readonly #backlog: Backlog
   #flushing = false
   /** The store is out of reach, and is tried again after a while. */
@@ -123,7 +128,8 @@ export class Loop {
   wake(entry: RunEntry): void {
     if (!entry.isReady) {
       entry.isReady = true
-      this.#ready.push(entry)
+      if (entry.state === newState) this.#starting.push(entry)
+      else this.#ready.push(entry)
     }
     if (this.#flushing) return
     this.#flushing = true
@@ -164,6 +170,7 @@ export class Loop {
   #take(): readonly RunEntry[] {
     const entries = this.#ready
     this.#ready = entries.length > runsMax ? entries.splice(runsMax) : []
+    if (this.#starting.length > 0) entries.push(...this.#starting.splice(0, Math.max(startsMin, atWork - entries.length)))
     for (const entry of entries) entry.isReady = false
     return entries
   }
@@ -219,7 +226,7 @@ export class Loop {
     this.#flushing = false
     this.#isWaiting = false
     if (this.#idle.length > 0) for (const go of this.#idle.splice(0)) go()
-    const left = this.#ready[0]
+    const left = this.#ready[0] ?? this.#starting[0]
     if (left !== undefined) this.wake(left)
   }
 
@@ -232,7 +239,7 @@ export class Loop {
       message: `the store is out of reach, ${next}: ${thrownText(error)}`,
     })
     // Those that came while the lock was waited for have waited too, and would have to wait as long again.
-    for (const entry of TuttiError.is(error, 'STORE_LOCKED') ? new Set([...entries, ...this.#ready]) : entries) {
+    for (const entry of TuttiError.is(error, 'STORE_LOCKED') ? new Set([...entries, ...this.#ready, ...this.#starting]) : entries) {
       entry.queue = this.#kept(entry.queue, error)
       if (entry.unsure !== null) entry.unsure = { ...entry.unsure, taken: this.#kept(entry.unsure.taken, error) }
     }

@@ -1,6 +1,7 @@
 import { graph, open, type Store, type Topology, topology, TuttiError } from 'tutti'
 import { expect, test } from 'vitest'
 import { memoryStore } from '../../src/stores/memory.js'
+import { opened, solo } from './opened.js'
 
 /** A store that stands still when it is told to, and the way on. */
 function stalling(): { readonly store: Store; readonly stall: () => void; readonly goOn: () => void } {
@@ -189,4 +190,31 @@ test('who asks while the lock of the store is waited for is refused with those w
   refuseRest()
   await run.pause()
   expect(await run.status()).toBe('paused')
+})
+
+test('where many runs are started at once, those under way go on before all of them have begun', async () => {
+  await using tutti = await opened()
+  const order: string[] = []
+  const short = solo(async (turn) => {
+    order.push('begun')
+    for (let index = 0; index < 3; index++) await turn.step('s', () => index, { key: `s${index}` })
+    order.push('ended')
+    return turn.finish()
+  })
+  await Promise.all(Array.from({ length: 1_000 }, () => tutti.execute(short)))
+  expect(order.filter((what) => what === 'ended')).toHaveLength(1_000)
+  expect(order.slice(0, order.indexOf('ended')).length).toBeLessThan(500)
+})
+
+test('runs that never rest keep no other from being started', async () => {
+  await using tutti = await opened()
+  let isOver = false
+  const restless = solo(async (turn) => {
+    for (let index = 0; !isOver; index++) await turn.step('s', () => index, { key: `s${index}` })
+    return turn.finish()
+  })
+  const many = await Promise.all(Array.from({ length: 300 }, () => tutti.start(restless)))
+  expect(await tutti.execute(solo((turn) => turn.finish('at last'), { name: 'late' }))).toBe('at last')
+  isOver = true
+  for (const run of many) expect(await run.result()).toMatchObject({ status: 'succeeded' })
 })
