@@ -155,9 +155,16 @@ function guardrailProblems(guardrails: unknown, where: string): Problem[] {
   return guardrails.flatMap((guardrail: unknown, index) => {
     const at = `${where}[${index}]`
     if (aRecord.is(guardrail) && (guardrail as AgentSpec)['name'] !== undefined)
-      return optionProblems(guardrail as AgentSpec, guardrailKinds, at)
+      return [...optionProblems(guardrail as AgentSpec, guardrailKinds, at), ...idleGuardrailProblems(guardrail as AgentSpec, at)]
     return [{ code: 'BAD_OPTION', where: at, message: `a guardrail is { name, before, after }, not ${shown(guardrail)}` }]
   })
+}
+
+/** One that looks at nothing, or says when it looks at a call before which it does not look. */
+function idleGuardrailProblems({ before, after, parallel }: AgentSpec, where: string): Problem[] {
+  if (before !== undefined) return []
+  if (after === undefined) return [{ code: 'BAD_OPTION', where, message: 'a guardrail needs `before` or `after`' }]
+  return parallel === undefined ? [] : [{ code: 'BAD_OPTION', where: `${where}.parallel`, message: '`parallel` is about `before`' }]
 }
 
 /** What code would ignore is refused. */

@@ -20,12 +20,15 @@ export function wantsRetry(says: Retry['if'], failure: Failure): boolean {
   }
 }
 
+/** Of what is code: it is tried once. */
+const once: RetryShape = Object.freeze({ attempts: 1, backoffMs: 0, factor: 2, maxBackoffMs: 30_000 })
+
 /** The kernel's part of a retry, every default filled in; `if` stays with the code. */
-export function retryShape(retry: Retry | undefined): RetryShape {
+export function retryShape(retry: Retry | undefined, defaults: RetryShape = once): RetryShape {
   return Object.freeze({
-    attempts: retry?.attempts ?? 1,
-    backoffMs: retry?.backoffMs ?? 0,
-    factor: retry?.factor ?? 2,
-    maxBackoffMs: retry?.maxBackoffMs ?? 30_000,
+    attempts: retry?.attempts ?? defaults.attempts,
+    backoffMs: retry?.backoffMs ?? defaults.backoffMs,
+    factor: retry?.factor ?? defaults.factor,
+    maxBackoffMs: retry?.maxBackoffMs ?? defaults.maxBackoffMs,
   })
 }

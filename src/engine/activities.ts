@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Maybe } from '../define/maybe.js'
 import { andThen, isLater, settle } from '../define/maybe.js'
-import { wantsRetry } from '../define/retry.js'
+import { retryShape, wantsRetry } from '../define/retry.js'
 import type { Resource } from '../define/resource.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { ActivityContext } from '../define/work.js'
@@ -50,8 +50,6 @@ const lookMs = 10
 /** For how long, at least and at most. */
 const patienceMs = 1_000
 const patienceMaxMs = 60_000
-
-const once = Object.freeze({ attempts: 1, backoffMs: 0, factor: 2, maxBackoffMs: 30_000 })
 
 // Which execution's step this code runs inside of: what happens there does not happen again once the step is recorded.
 const insideStep = new AsyncLocalStorage<Activities>()
@@ -478,20 +476,14 @@ export class Activities implements ContextOwner {
   }
 
   #mayRetry({ retry }: ActivityOptions, attempt: number, { error, retryable }: Extract<ActivityOutcome, { error: Failure }>): boolean {
-    return (
-      retryable &&
-      retry !== undefined &&
-      attempt < (retry.attempts ?? once.attempts) &&
-      this.#aborted === null &&
-      wantsRetry(retry.if, error)
-    )
+    return retryable && retry !== undefined && attempt < retryShape(retry).attempts && this.#aborted === null && wantsRetry(retry.if, error)
   }
 
   #again(step: CalledStep, attempt: number, error: Failure): void {
     const { options, key } = step
     const controller = this.controller()
     const signal = options.stop === undefined ? controller.signal : AbortSignal.any([controller.signal, options.stop])
-    const backoff = backoffMs({ ...once, ...options.retry }, attempt, `${this.idempotencyKey(key)}/${attempt}`)
+    const backoff = backoffMs(retryShape(options.retry), attempt, `${this.idempotencyKey(key)}/${attempt}`)
     settle(
       () => this.#sleep(options.waitMs?.(error) ?? backoff, signal),
       () => {

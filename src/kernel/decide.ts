@@ -349,8 +349,14 @@ function reject(draft: Draft, branch: Branch, problem: string): null {
   const { maxRejections, takes } = agentOf(draft, branch)
   const final = branch.rejections >= maxRejections || !takes.includes('feedback')
   emit(draft, { type: 'turn.rejected', ...ofTurn(branch), problem, final })
-  if (final) fail(draft, branch, { code: 'REJECTED', message: problem, retryable: false, at: {} })
+  if (final) fail(draft, branch, { code: 'REJECTED', message: naming(branch, problem), retryable: false, at: {} })
   return null
+}
+
+/** Whoever reads of it elsewhere is told who it was. */
+function naming({ agent, id }: Branch, problem: string): string {
+  const who = `${agent} (branch ${id})`
+  return problem.startsWith(who) ? problem : `${who} was sent back too often: ${problem}`
 }
 
 function agentOf(draft: Draft, branch: Branch): AgentShape {

@@ -20,6 +20,8 @@ export interface CassetteEntry extends CassettePlace {
 
 /** Where in a run a call was made. Not in which run: that has another id each time. */
 export interface CassettePlace {
+  /** Of a child run: what its id adds to that of the run that somebody has started. */
+  readonly child?: string
   readonly agent: string
   readonly branch: string
   readonly turn: number
@@ -40,8 +42,10 @@ export function cassettePlace(
   agent: string,
   options: { readonly prompt: readonly { readonly role: string }[]; readonly providerOptions?: unknown },
 ): CassettePlace {
-  const { branch = 'r', turn = 1, call = options.prompt.filter(({ role }) => role === 'assistant').length } = placeOf(options) ?? {}
-  return { agent, branch, turn, call }
+  const place = placeOf(options)
+  const { branch = 'r', turn = 1, call = options.prompt.filter(({ role }) => role === 'assistant').length } = place ?? {}
+  const child = /:.*/.exec(place?.run ?? '')?.[0]
+  return { ...(child !== undefined && { child }), agent, branch, turn, call }
 }
 
 export const hashOf = (request: unknown): string => digestOf(request)
@@ -49,9 +53,18 @@ export const hashOf = (request: unknown): string => digestOf(request)
 /** By the order of a run, so that two recordings of one run are the same lines in the same order. */
 export function compareEntries(a: CassetteEntry, b: CassetteEntry): number {
   return (
-    compareIds(a.branch, b.branch) || a.turn - b.turn || a.call - b.call || compareTexts(a.agent, b.agent) || compareTexts(a.hash, b.hash)
+    compareChildren(a, b) ||
+    compareIds(a.branch, b.branch) ||
+    a.turn - b.turn ||
+    a.call - b.call ||
+    compareTexts(a.agent, b.agent) ||
+    compareTexts(a.hash, b.hash)
   )
 }
+
+/** Items by their number. */
+const compareChildren = ({ child: a = '' }: CassettePlace, { child: b = '' }: CassettePlace): number =>
+  a.localeCompare(b, 'en', { numeric: true }) || compareTexts(a, b)
 
 const compareTexts = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
@@ -91,6 +104,7 @@ function isEntry(value: unknown): value is CassetteEntry {
   if (typeof entry !== 'object' || entry === null || 'problem' in toJson(entry)) return false
   const texts = [entry.agent, entry.branch, entry.model, entry.hash]
   const { answer } = entry
+  if (entry.child !== undefined && typeof entry.child !== 'string') return false
   if (texts.some((text) => typeof text !== 'string') || !Number.isInteger(entry.turn) || !Number.isInteger(entry.call)) return false
   return typeof answer === 'object' && answer !== null && ('error' in answer || Array.isArray(answer.content))
 }

@@ -22,10 +22,11 @@ import {
 } from './cassette-entry.js'
 import { firstDifference } from './first-difference.js'
 import { makeFolder } from './make-folder.js'
+import { brokenBy, endsUnsaid, stoppedInside } from './model-answer.js'
 import type { ModelFactory, ModelSource } from './model-factory.js'
+import { toldOf } from './model-failure.js'
 import { streamOf } from './playing-model.js'
 import { resolveModel } from './resolve.js'
-import { withoutKeys } from './secrets.js'
 
 /** Gives models that write down what they are asked and what they answer. Closing it puts the file into the order of the run. */
 export interface Recording extends AsyncDisposable {
@@ -88,7 +89,7 @@ function read(file: string): readonly CassetteEntry[] {
 
 /** The last record of a call is what came of it: before it are attempts that failed and were repeated. */
 function sortFile(file: string): void {
-  const last = new Map(read(file).map((entry) => [[entry.agent, entry.branch, entry.turn, entry.call, entry.hash].join(' '), entry]))
+  const last = new Map(read(file).map((entry) => [`${placeText(entry)} ${entry.hash}`, entry]))
   const lines = [cassetteHead, ...[...last.values()].sort(compareEntries)].map((entry) => JSON.stringify(entry))
   writeFileSync(`${file}.new`, `${lines.join('\n')}\n`, { mode: 0o600 })
   renameSync(`${file}.new`, file)
@@ -101,7 +102,7 @@ function recordingModel(agent: string, inner: LanguageModelV3, write: (entry: Ca
   const { specificationVersion, provider, modelId, supportedUrls } = inner
   const noted = async <T>(
     options: LanguageModelV3CallOptions,
-    call: (answered: (answer: Answer) => void) => PromiseLike<T>,
+    call: (answered: (answer: Answer) => void, failed: (error: unknown) => void) => PromiseLike<T>,
   ): Promise<T> => {
     const request = requestOf(options, process.env)
     const asked = { ...cassettePlace(agent, options), model: `${provider}/${modelId}`, hash: hashOf(request), request }
@@ -112,12 +113,15 @@ function recordingModel(agent: string, inner: LanguageModelV3, write: (entry: Ca
       isOver = true
     }
     options.abortSignal?.addEventListener('abort', () => note({ error: { message: 'it was given up', givenUp: true } }), { once: true })
+    const failed = (error: unknown): void => note({ error: toldOf(error) })
     try {
-      return await call(({ content, finishReason, usage, providerMetadata }) =>
-        note({ content, finishReason, usage, providerMetadata } as CassetteEntry['answer']),
+      return await call(
+        ({ content, finishReason, usage, providerMetadata }) =>
+          note({ content, finishReason, usage, providerMetadata } as CassetteEntry['answer']),
+        failed,
       )
     } catch (error) {
-      note({ error: errorOf(error) })
+      failed(error)
       throw error
     }
   }
@@ -133,34 +137,32 @@ function recordingModel(agent: string, inner: LanguageModelV3, write: (entry: Ca
         return result
       }),
     doStream: (options) =>
-      noted(options, async (answered) => {
+      noted(options, async (answered, failed) => {
         const { stream, ...rest } = await inner.doStream(options)
-        return { ...rest, stream: stream.pipeThrough(listening(answered)) }
+        return { ...rest, stream: ReadableStream.from(listening(stream, answered, failed)) as typeof stream }
       }),
   }
 }
 
-/** Hands the parts on as they come, and tells the answer when it is whole. One that breaks off is an attempt that somebody repeats. */
-function listening(answered: (answer: Answer) => void): TransformStream<LanguageModelV3StreamPart, LanguageModelV3StreamPart> {
+/** Hands the parts on as they come, and tells the answer when it is whole, or why there is none. */
+async function* listening(
+  stream: ReadableStream<LanguageModelV3StreamPart>,
+  answered: (answer: Answer) => void,
+  failed: (error: unknown) => void,
+): AsyncGenerator<LanguageModelV3StreamPart> {
   const heard = new AnswerFromStream()
-  return new TransformStream({
-    transform: (part, controller) => {
+  try {
+    for await (const part of stream) {
+      if (part.type === 'error') failed(brokenBy(part.error))
       heard.add(part as unknown as AnyPart)
-      controller.enqueue(part)
-    },
-    flush: () => {
-      if (heard.answer !== null) answered(heard.answer)
-    },
-  })
-}
-
-/** Only the words and the status: errors of providers carry the request and its headers. */
-function errorOf(error: unknown): { message: string; status?: number } {
-  const { message, statusCode } = error as { message?: unknown; statusCode?: unknown }
-  return {
-    message: typeof message === 'string' ? withoutKeys(message, process.env).slice(0, 1_000) : 'it failed',
-    ...(typeof statusCode === 'number' && { status: statusCode }),
+      yield part
+    }
+  } catch (error) {
+    failed(error)
+    throw error
   }
+  if (heard.answer !== null && !endsUnsaid(heard.answer.finishReason)) answered(heard.answer)
+  else failed(stoppedInside())
 }
 
 async function played(entries: readonly CassetteEntry[], agent: string, options: LanguageModelV3CallOptions, file: string) {
@@ -173,7 +175,9 @@ async function played(entries: readonly CassetteEntry[], agent: string, options:
   if (found === undefined) throw new CassetteMiss(entries, place, request, file)
   if (!('error' in found.answer)) return found.answer
   if (found.answer.error.givenUp === true) await givenUp(options.abortSignal)
-  throw new Error(`${found.answer.error.message} (recorded)`)
+  const { message, status } = found.answer.error
+  // It is how the call ended: what was tried before is not tried again.
+  throw Object.assign(new Error(message), { isRetryable: false, ...(status !== undefined && { statusCode: status }) })
 }
 
 /** Who was not answered before nobody waited any more is not answered: a failure in place of that would be first where it was not. */
@@ -181,10 +185,10 @@ function givenUp(signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => (signal === undefined ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
 }
 
-const isAt = (entry: CassettePlace, place: CassettePlace): boolean =>
-  entry.agent === place.agent && entry.branch === place.branch && entry.turn === place.turn && entry.call === place.call
+const isAt = (entry: CassettePlace, place: CassettePlace): boolean => placeText(entry) === placeText(place)
 
-const placeText = ({ agent, branch, turn, call }: CassettePlace): string => `${agent}, branch ${branch}, turn ${turn}, call ${call}`
+const placeText = ({ child, agent, branch, turn, call }: CassettePlace): string =>
+  `${child === undefined ? '' : `child run ${child.slice(1)}, `}${agent}, branch ${branch}, turn ${turn}, call ${call}`
 
 /** A call that was not recorded: what is nearest to it, and where it differs. */
 class CassetteMiss extends Error {

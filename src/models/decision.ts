@@ -1,10 +1,12 @@
 import { checked } from '../define/check-schema.js'
+import { jsonSchemaOf } from '../define/json-schema.js'
 import type { Schema } from '../define/schema.js'
 import type { ToolDefinition } from '../define/tool.js'
 import type { Action } from '../kernel/action.js'
 import { coordination, isCoordination } from './coordination.js'
 import { type ModelAnswer, textOf } from './model-answer.js'
 import { allowedText, type Offers } from './offers.js'
+import { isText } from './prompt.js'
 import type { OpenCall } from './transcript.js'
 
 /** What an answer of a model comes to: its own tools are to be called, it acts, or it is sent back. */
@@ -113,14 +115,24 @@ async function prose(answer: ModelAnswer, { prose: way, proseSchema }: Offers, r
   return act(way === 'reply' ? { type: 'reply', value } : { type: 'finish', output: value })
 }
 
-/** Text for a schema: as it is if the schema takes it so, else as the JSON that it is or holds in a fence. */
+/**
+ * Text for a schema: in the form that the model was told first, as it is or as the JSON that it is or holds in a fence, and in the other one if
+ * the schema takes only that. If it takes neither, then it says what is wrong with the JSON.
+ */
 async function meant(schema: Schema, text: string): Promise<unknown> {
-  if ('value' in (await checked(schema, text, 'the text'))) return text
-  const bare = /^\s*```(?:json)?\s*\n([\s\S]*?)\n\s*```\s*$/.exec(text)?.[1] ?? text
+  const json = jsonSchemaOf(schema)
+  const inside = jsonIn(text)
+  const forms = [text, ...inside]
+  if (json !== undefined && !isText(json)) forms.reverse()
+  for (const form of forms) if ('value' in (await checked(schema, form, 'the text'))) return form
+  return inside.length > 0 ? inside[0] : text
+}
+
+/** The JSON that a text is; nothing if it is none. */
+function jsonIn(text: string): unknown[] {
   try {
-    return JSON.parse(bare) as unknown
+    return [JSON.parse(/^\s*```(?:json)?\s*\n([\s\S]*?)\n\s*```\s*$/.exec(text)?.[1] ?? text)]
   } catch {
-    // It is no JSON: the schema says what is wrong with it.
-    return text
+    return []
   }
 }

@@ -97,7 +97,7 @@ async function streamed(stream: ReadableStream<AnyPart> | undefined, listener: (
       if (next.value.type === 'text-delta') listener(String(next.value['delta']))
       heard.add(next.value)
     }
-    if (heard.answer === null || endsUnsaid(heard.answer.finishReason)) throw new CutShort('the model stopped in the middle of its answer')
+    if (heard.answer === null || endsUnsaid(heard.answer.finishReason)) throw stoppedInside()
   } catch (thrown) {
     return { ...heard.soFar, broken: thrown ?? new CutShort('the model broke off with an error') }
   } finally {
@@ -107,14 +107,16 @@ async function streamed(stream: ReadableStream<AnyPart> | undefined, listener: (
   return heard.soFar
 }
 
+export const stoppedInside = (): CutShort => new CutShort('the model stopped in the middle of its answer')
+
 /** What a stream says of its end, in the words of its error. One that has a status says more than that it broke off. */
-function brokenBy(error: unknown): unknown {
+export function brokenBy(error: unknown): unknown {
   const { statusCode } = (error ?? {}) as { readonly statusCode?: unknown }
   return statusCode === undefined ? new CutShort(failureOf(error).message, { cause: error }) : error
 }
 
 /** Where the server has said nothing of why it ended, providers say so, at the end of a half answer as of a whole one. */
-function endsUnsaid(reason: unknown): boolean {
+export function endsUnsaid(reason: unknown): boolean {
   if (typeof reason === 'string') return reason === 'unknown'
   const { unified, raw } = (reason ?? {}) as { readonly unified?: unknown; readonly raw?: unknown }
   return unified === 'other' && raw === undefined

@@ -1,4 +1,5 @@
 import { CodedFailure, failureOf } from '../define/failure-of.js'
+import { retryShape } from '../define/retry.js'
 import type { ActivityContext } from '../define/work.js'
 import { deepFreeze } from '../kernel/deep-freeze.js'
 import { type Budget, budgetOf } from './budget.js'
@@ -75,7 +76,7 @@ export class ModelCalls {
       this.#port.activity('model', (ctx) => this.#ask(ctx, stop, { ...options, prompt }, place, broken), {
         key,
         timeoutMs,
-        retry: { ...retryDefaults, ...retry },
+        retry: { ...retry, ...retryShape(retry, retryDefaults) },
         waitMs: retryAfterOf,
         usage: (result) => usageOf(result, broken),
         ...(stop !== null && { stop }),

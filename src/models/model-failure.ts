@@ -27,12 +27,11 @@ const waitMaxMs = 3_600_000
 /** A failed call of a model as data: `retryable` says whether its error is of a kind that passes. Headers and bodies may hold secrets: they stay out, and so does what a server repeats of them. */
 export function modelFailure(thrown: unknown, model: string, attempt: number, now: number): CodedFailure {
   const errors = causesOf(thrown)
-  const status = statusIn(errors)
+  const { message, status } = toldOf(thrown)
   const retryAfterMs = waitOf(errors, now)
-  const message = withoutKeys(wordsOf(thrown, errors), process.env)
   return new CodedFailure({
     code: 'MODEL_FAILED',
-    message: `${model}: ${message.slice(0, 1_000)}`,
+    message: `${model}: ${message}`,
     retryable: passes(errors),
     data: {
       model,
@@ -43,6 +42,14 @@ export function modelFailure(thrown: unknown, model: string, attempt: number, no
     },
     at: {},
   })
+}
+
+/** What is told of an error: its words and its status. */
+export function toldOf(thrown: unknown): { readonly message: string; readonly status?: number } {
+  const errors = causesOf(thrown)
+  const status = statusIn(errors)
+  const message = withoutKeys(wordsOf(thrown, errors), process.env).slice(0, 1_000)
+  return { message, ...(status !== undefined && { status }) }
 }
 
 /** Whether the server had said yes to a call that failed: its answer could not be read to the end. */
@@ -89,12 +96,14 @@ function passes(errors: readonly AnyError[]): boolean {
   const status = statusIn(errors)
   // As in a stream: whether somebody listens decides nothing.
   if (isFine(status) && errors.some(({ name }) => typeof name === 'string' && unreadable.test(name))) return true
+  if (errors[0]?.isRetryable === false) return false
   if (status !== undefined) return status === 408 || status === 409 || status === 429 || status >= 500
   return errors.some(({ isRetryable }) => isRetryable === true)
 }
 
 function isNetwork(error: AnyError): boolean {
-  if (error instanceof CutShort) return true
+  // Whose own time for the call was over.
+  if (error instanceof CutShort || error.name === 'TimeoutError') return true
   if (typeof error.code === 'string' && networkCodes.test(error.code)) return true
   return error instanceof TypeError && typeof error.message === 'string' && networkWords.test(error.message)
 }

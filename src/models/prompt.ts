@@ -17,9 +17,11 @@ function rulesOf({ tools, prose, seat, proseSchema }: Offers): string[] {
     ...(prose === 'reply' ? [`A text with no call is your reply to ${seat.waiting}.`] : []),
     ...(prose === 'finish' ? ['A text with no call ends the work with it.'] : []),
     ...(prose === null ? ['A text with no call does nothing: call a tool.'] : []),
-    ...(schema === undefined ? [] : [`It must then be ${formOf(schema)} and nothing else, by this schema: ${JSON.stringify(schema)}`]),
+    ...(schema === undefined
+      ? []
+      : [`It must then be ${isText(schema) ? 'a text' : 'JSON'} and nothing else, by this schema: ${JSON.stringify(schema)}`]),
   ]
 }
 
 /** A text is taken as it is said: in JSON it would have quotes around it. */
-const formOf = (schema: { readonly type?: unknown }): string => (schema.type === 'string' ? 'a text' : 'JSON')
+export const isText = (schema: { readonly type?: unknown }): boolean => schema.type === 'string'

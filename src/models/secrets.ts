@@ -18,10 +18,17 @@ export function secretsIn(values: readonly (readonly [name: string, value: strin
   return found.sort(([, a], [, b]) => b.length - a.length)
 }
 
-/** A text with the names of secrets in their place. */
+/** A text with the names of secrets in their place, also where they stand in JSON or in an address. */
 export function withoutSecrets(text: string, secrets: readonly Secret[]): string {
-  return secrets.reduce((rest, [name, value]) => rest.replaceAll(value, `[${name}]`), text)
+  return secrets.reduce((rest, [name, value]) => formsOf(value).reduce((left, form) => left.replaceAll(form, `[${name}]`), rest), text)
 }
+
+/** Half a character, which has no place in an address, is written as one that is unknown. */
+const formsOf = (value: string): readonly string[] => [
+  value,
+  JSON.stringify(value).slice(1, -1),
+  encodeURIComponent(Buffer.from(value).toString()),
+]
 
 /** What somebody else says of a request may repeat what was sent with it, whoever knows that key: what looks like one is not shown either. */
 export function withoutKeys(text: string, env: Environment): string {

@@ -32,7 +32,8 @@ export async function callTools(
     const call = await callable(open, offers)
     if ('problem' in call && port.recorded(keys.tool(round, index))) ready.push({ index, tool: open.tool, call: null })
     else if ('problem' in call) transcript.settle(index, { type: 'error-text', value: call.problem })
-    else if (await mustBeApproved(port, open, call, `${round}/${index}`)) approval ??= { tool: open.tool, input: call.given, call: index }
+    else if (await mustBeApproved(port, open, call, round === 'held' ? null : `approval/${round}/${index}`))
+      approval ??= { tool: open.tool, input: call.given, call: index }
     else ready.push({ index, tool: open.tool, call })
   }
   const outputs = await Promise.all(ready.map((tool) => callTool(port, tool, round)))
@@ -40,15 +41,17 @@ export async function callTools(
   return approval
 }
 
-/** Whether a person must say yes first. A function is asked once, as an activity; one that can't say counts as yes. */
-async function mustBeApproved(port: ModelTurnPort, { approved, tool }: OpenCall, call: Callable, at: string): Promise<boolean> {
+/**
+ * Whether a person must say yes first. A function is asked once, as an activity, in the turn of the answer (`key`); one that can't say counts as
+ * yes. What was not called there had to be approved, and still has to be.
+ */
+async function mustBeApproved(port: ModelTurnPort, { approved, tool }: OpenCall, call: Callable, key: string | null): Promise<boolean> {
   const { needsApproval } = call.definition
   if (approved || needsApproval === undefined) return false
   if (typeof needsApproval === 'boolean') return needsApproval
+  if (key === null) return true
   try {
-    const said = await port.activity(`${tool}.needsApproval`, async () => (await needsApproval(call.input)) !== false, {
-      key: `approval/${at}`,
-    })
+    const said = await port.activity(`${tool}.needsApproval`, async () => (await needsApproval(call.input)) !== false, { key })
     return said !== false
   } catch (error) {
     throwIfOver(port, error)

@@ -122,6 +122,8 @@ describe("an agent's options", () => {
     [{ act: undefined, tools: { search: () => 1 } }, 'tools.search'],
     [{ act: undefined, tools: { finish: tool({ description: '', input: z.string(), run: () => 1 }) } }, 'tools.finish'],
     [{ act: undefined, guardrails: [{ before: () => null }] }, 'guardrails[0]'],
+    [{ act: undefined, guardrails: [{ name: 'x' }] }, 'guardrails[0]'],
+    [{ act: undefined, guardrails: [{ name: 'x', after: () => null, parallel: true }] }, 'guardrails[0].parallel'],
     [{ tools: {} }, 'tools'],
     [{ model: 'sim' }, 'model'],
     [{ instructions: 'Write.' }, 'instructions'],

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { LanguageModelV3, LanguageModelV3CallOptions } from '@ai-sdk/provider'
-import { type LanguageModel, type ModelFactory, topology, TuttiError } from 'tutti'
+import { agent, graph, type LanguageModel, type ModelFactory, topology, TuttiError } from 'tutti'
 import { record, replay, script } from 'tutti/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { CallPlace } from '../../src/models/call-place.js'
@@ -10,7 +10,7 @@ import { firstDifference } from '../../src/models/first-difference.js'
 import { answerOf } from '../../src/models/model-answer.js'
 import type { ModelSource } from '../../src/models/model-factory.js'
 import { streamOf } from '../../src/models/playing-model.js'
-import { opened, untilAborted } from '../engine/opened.js'
+import { deferred, opened, untilAborted } from '../engine/opened.js'
 import { callWith, partsOf, saidBy, streamedBy } from './call.js'
 import { OpenAiServer } from './openai-server.js'
 import { saying } from './spied.js'
@@ -93,12 +93,15 @@ describe('a recorded call', () => {
     await recording.close()
     for (const models of [open, replay(file)]) {
       expect((await saidBy(models({ agent: 'Writer' }), call('a'))).text).toBe('at last')
-      await expect(saidBy(models({ agent: 'Critic' }), call('a'))).rejects.toThrow('the script says 400 (recorded)')
+      await expect(saidBy(models({ agent: 'Critic' }), call('a'))).rejects.toMatchObject({
+        message: 'the script says 400',
+        statusCode: 400,
+      })
     }
   })
 })
 
-test('a stream that breaks off, or ends with an error, is no answer', async () => {
+test('a stream that breaks off, or ends with an error, is no answer: it fails in the same words when it is played', async () => {
   const finish = { type: 'finish', finishReason: { unified: 'error', raw: undefined }, usage: {} }
   const broken = { type: 'error', error: new Error('overloaded') }
   const text = [
@@ -112,7 +115,9 @@ test('a stream that breaks off, or ends with an error, is no answer', async () =
     } as unknown as LanguageModel
     await using recording = record(file, () => model)
     await partsOf(await recording({ agent: 'Writer' }), call('a'))
-    expect(lines()).toHaveLength(1)
+    expect(lines()).toHaveLength(2)
+    const words = parts === text ? 'the model stopped in the middle of its answer' : 'overloaded'
+    await expect(partsOf(replay(file)({ agent: 'Writer' }), call('a'))).rejects.toThrow(words)
   }
 })
 
@@ -164,6 +169,61 @@ test.each([
   await recording.close()
   expect(recorded).toEqual(timeoutMs === undefined ? ['JOIN_FAILED', 'Bad', 'MODEL_FAILED'] : ['JOIN_FAILED', 'Slow', 'TIMEOUT'])
   expect(await causeOf(replay(file))).toEqual(recorded)
+})
+
+test('what was answered to one child run is played to that one, whichever was over first', async () => {
+  const dice = graph('dice')
+    .step('roll', { each: () => [0, 1, 2], input: () => 'roll', run: agent({ name: 'X' }) })
+    .step('again', { after: ['roll'], input: () => 'roll', run: agent({ name: 'X' }) })
+    .output()
+  for (const order of [
+    [0, 1, 2],
+    [2, 1, 0],
+  ]) {
+    let rolls = 0
+    const ended = [deferred(), deferred(), deferred(), deferred()]
+    const recording = record(file, () => {
+      const model = saying(() => [])
+      const doGenerate = async (): Promise<never> => {
+        const roll = rolls++
+        const before = order[order.indexOf(roll) - 1]
+        if (before !== undefined) await ended[before]?.promise
+        ended[roll]?.resolve()
+        return { content: [{ type: 'text', text: String(roll) }], finishReason: 'stop', usage: {}, warnings: [] } as never
+      }
+      return { ...model, doGenerate } as LanguageModel
+    })
+    await using tutti = await opened({ models: recording })
+    const recorded = await tutti.execute(dice)
+    await recording.close()
+    expect(recorded).toEqual({ roll: ['0', '1', '2'], again: '3' })
+    await using again = await opened({ models: replay(file) })
+    expect(await again.execute(dice)).toEqual(recorded)
+  }
+})
+
+test('a call that failed is played in the same words and with its status, at once, and what follows from it is the same', async () => {
+  const team = topology({
+    name: 'team',
+    flows: ['Start -> Hub', 'Hub <-> A', 'Hub -> W -> End'],
+    agents: {
+      Hub: {
+        act: {
+          request: (turn) => turn.fork(['A'], { join: 'settled' }),
+          join: (turn, { slots: [slot] }) =>
+            turn.invoke('W', slot?.status === 'failed' ? [slot.error.message, (slot.error.data as { status?: number }).status] : 'fine'),
+        },
+      },
+      A: { retry: { attempts: 2, backoffMs: 1 } },
+      W: {},
+    },
+  })
+  const recording = record(file, script({ A: [{ error: { status: 503 } }, { error: { status: 503 } }], W: ['never mind'] }))
+  await using tutti = await opened({ models: recording })
+  expect(await tutti.execute(team)).toBe('never mind')
+  await recording.close()
+  await using again = await opened({ models: replay(file) })
+  expect(await again.execute(team)).toBe('never mind')
 })
 
 describe('a call that was not recorded fails, and says what is nearest:', () => {

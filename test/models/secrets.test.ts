@@ -63,6 +63,12 @@ test('of secrets that begin alike nothing is left', () => {
   expect(withoutSecrets('abcdefgh, abcdefgh-and-more, short, /home/somebody', secrets)).toBe('[A_KEY], [B_TOKEN], short, /home/somebody')
 })
 
+test('secrets are found in JSON and in addresses too', () => {
+  const secrets = secretsOf({ A_KEY: 'ab"cd\\ef/gh+ij' })
+  const said = `${JSON.stringify({ key: 'ab"cd\\ef/gh+ij' })} ?key=${encodeURIComponent('ab"cd\\ef/gh+ij')}`
+  expect(withoutSecrets(said, secrets)).toBe('{"key":"[A_KEY]"} ?key=[A_KEY]')
+})
+
 test.each(['anthropic/claude', 'openai/gpt', 'compatible'])('%s: neither key nor question follow a redirect', async (name) => {
   const seen: unknown[] = []
   const elsewhere = createServer((request, response) => {

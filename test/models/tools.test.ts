@@ -202,6 +202,31 @@ describe('a tool that a person must approve', () => {
     expect(lastResults(heard[1] as Heard)).toEqual(['not done: a person refused it: too much'])
   })
 
+  test('is asked about if its function has said so once, whatever it would say later', async () => {
+    let looks = 0
+    const pay = tool({
+      description: 'Pays.',
+      input: z.object({ to: z.string() }),
+      needsApproval: () => looks++ < 2,
+      run: ({ to }) => to,
+    })
+    const models: ModelFactory = () =>
+      saying(({ index }) =>
+        index === 0 ? [called('pay', { to: 'ann' }, 'a'), called('pay', { to: 'bob' }, 'b')] : [called('finish', { output: 'ok' })],
+      )
+    await using tutti = await opened({ models })
+    const run = await tutti.start(solo({ pay }))
+    const asked: unknown[] = []
+    for await (const event of run.events()) {
+      if (event.type !== 'ask.opened') continue
+      asked.push(event.ask.kind === 'approval' && event.ask.input)
+      await run.answer(event.ask.id, true)
+    }
+    expect(await run.result()).toMatchObject(finished)
+    expect(asked).toEqual([{ to: 'ann' }, { to: 'bob' }])
+    expect(looks).toBe(2)
+  })
+
   test('with other arguments than those approved needs another approval', async () => {
     const { result, asks, heard } = await begin(replies(50, 5_000), [true, false])
     expect(result).toMatchObject(finished)

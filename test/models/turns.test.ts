@@ -1,15 +1,20 @@
 import type { ModelFactory, Run, Topology } from 'tutti'
 import { tool, topology } from 'tutti'
-import { script } from 'tutti/testing'
+import { script, virtualClock } from 'tutti/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { playingModel, type Said } from '../../src/models/playing-model.js'
+import { placeOf } from '../../src/models/call-place.js'
 import { journal, opened } from '../engine/opened.js'
 import { called, type Heard, lastResults, offeredIn, saying, spied } from './spied.js'
 
 const flows = ['Start -> Hub -> End', 'Hub <-> A | B', 'Hub -> User'] as const
 const add = tool({ description: 'Adds.', input: z.object({ a: z.number(), b: z.number() }), run: ({ a, b }) => a + b })
 const team = topology({ name: 'team', flows, agents: { Hub: { instructions: 'Ask both.', tools: { add } }, A: {}, B: {} } })
+
+/** One agent that is a model. */
+const solo = (options: object): Topology<unknown> =>
+  topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: options } } as never) as never
 
 /** Plays the team with these models and tells what they heard. */
 async function play(models: ModelFactory, of: Topology<never> = team, input: unknown = 'go', drive?: (run: Run) => Promise<void>) {
@@ -106,6 +111,77 @@ describe('a model is offered', () => {
     // In JSON it would have quotes around it, and they would be taken for a part of it.
     expect(by('B')[0]?.text).toContain('It must then be a text and nothing else, by this schema')
   })
+})
+
+test.each([
+  [z.string().nullable(), 'null', null],
+  [z.string().nullable(), '"hello"', 'hello'],
+  [z.string().nullable(), 'hello', 'hello'],
+  [z.union([z.string(), z.number()]), '42', 42],
+  [z.union([z.string(), z.object({ k: z.number() })]), '```json\n{"k":1}\n```', { k: 1 }],
+  [z.string(), '42', '42'],
+  [z.string(), '"hello"', '"hello"'],
+  [z.object({ k: z.number() }), '{"k":1}', { k: 1 }],
+])('text is taken in the form that the model is told: by %o, %s is %j', async (output, said, value) => {
+  const typed = topology({ name: 'typed', flows: ['Start -> A -> End'], agents: { A: { output } } })
+  await using tutti = await opened({ models: () => saying(() => [{ type: 'text', text: said }]) })
+  expect(await tutti.execute(typed)).toEqual(value)
+})
+
+test.each([
+  [{}, 3],
+  [{ attempts: undefined }, 3],
+  [{ attempts: 4, backoffMs: undefined, factor: undefined, maxBackoffMs: undefined }, 4],
+])('what is not given of how a call is tried again is as if nothing was given: %j', async (retry, calls) => {
+  let made = 0
+  const clock = virtualClock()
+  const times: number[] = []
+  const failing = solo({
+    retry,
+    model: {
+      ...saying(() => []),
+      doGenerate: async () => {
+        made++
+        times.push(clock.now())
+        throw Object.assign(new Error('busy'), { statusCode: 503 })
+      },
+    },
+  })
+  await using tutti = await opened({ clock })
+  const run = await tutti.start(failing)
+  let isOver = false
+  const result = run.result().finally(() => (isOver = true))
+  while (!isOver) await clock.advance(1_000)
+  expect(await result).toMatchObject({ status: 'failed', error: { code: 'MODEL_FAILED', data: { attempts: calls } } })
+  expect(made).toBe(calls)
+  expect(new Set(times).size).toBe(calls)
+})
+
+test('a call whose own time is over is tried again', async () => {
+  const models = () => ({
+    ...saying(() => []),
+    doGenerate: async (options: { readonly providerOptions?: unknown }) => {
+      if (placeOf(options)?.index === 0) throw new DOMException('The operation was aborted due to timeout', 'TimeoutError')
+      return saying(() => [called('finish', { output: 'ok' })]).doGenerate(options as never)
+    },
+  })
+  await using tutti = await opened({ models })
+  expect(await tutti.execute(solo({ retry: { backoffMs: 1 } }))).toBe('ok')
+})
+
+test('a failure of a model that was sent back too often names it and its branch, as that of code does', async () => {
+  const hub = topology({
+    name: 'hub',
+    flows: ['Start -> H -> End', 'H <-> A'],
+    agents: {
+      H: { act: { request: (turn) => turn.fork(['A'], { join: 'settled' }), join: (turn, { slots }) => turn.finish(slots) } },
+      A: {},
+    },
+  })
+  await using tutti = await opened({ models: () => saying(() => [called('invoke_agent', { invocations: [{ agent_name: 'Z' }] })]) })
+  expect(await tutti.execute(hub)).toMatchObject([
+    { error: { code: 'REJECTED', message: expect.stringMatching(/^A \(branch r\.0\) was sent back too often: there is no edge to "Z"/) } },
+  ])
 })
 
 /** Every reference in a schema, in the order of the document. */
