@@ -122,7 +122,7 @@ test.each([
   [z.string(), '42', '42'],
   [z.string(), '"hello"', '"hello"'],
   [z.object({ k: z.number() }), '{"k":1}', { k: 1 }],
-])('text is taken in the form that the model is told: by %o, %s is %j', async (output, said, value) => {
+])('text is taken in the form that the model is told (%#)', async (output, said, value) => {
   const typed = topology({ name: 'typed', flows: ['Start -> A -> End'], agents: { A: { output } } })
   await using tutti = await opened({ models: () => saying(() => [{ type: 'text', text: said }]) })
   expect(await tutti.execute(typed)).toEqual(value)
