@@ -15,7 +15,17 @@ import { Context, type ContextOwner } from './activity-context.js'
 import { CalledStep, noOptions, type Run } from './called-step.js'
 import { CodedFailure } from '../define/failure-of.js'
 import { thrownText } from '../kernel/thrown-text.js'
-import { errorOf, failedWith, givenBack, mayBeDone, nondeterministic, outcomeOf, resultOf, unknownOutcome } from './activity-outcome.js'
+import {
+  errorOf,
+  type FailedOutcome,
+  failedWith,
+  givenBack,
+  mayBeDone,
+  nondeterministic,
+  outcomeOf,
+  resultOf,
+  unknownOutcome,
+} from './activity-outcome.js'
 import type { ExecutionPort } from './execution.js'
 import type { ActivityOutcome } from './seam.js'
 
@@ -78,7 +88,6 @@ export class Activities implements ContextOwner {
   /** How many records of this attempt each name has; null if there were none to begin with: then each comes after its call, and is not compared with it. */
   readonly #recordsOf: Map<string, number> | null
   readonly #earlier: TurnWork['earlier'] | undefined
-  #earlierOf: ReadonlyMap<string, number> | null = null
   readonly #waiting: CalledStep[] = []
   #occurrences: Map<string, number> | null = null
   #calls = 0
@@ -125,6 +134,11 @@ export class Activities implements ContextOwner {
 
   get delivered(): number {
     return this.#delivered
+  }
+
+  /** The names that several steps without a key were called by. */
+  get repeated(): readonly string[] {
+    return [...(this.#occurrences ?? [])].flatMap(([name, times]) => (times > 1 ? [name] : []))
   }
 
   /** Whether the journal has what came of the step of this key. */
@@ -242,7 +256,7 @@ export class Activities implements ContextOwner {
   /** The body waits for it: it begins, or comes when its turn does. */
   #await(step: CalledStep, name: string): void {
     const { record } = step
-    const problem = record === null ? null : this.#differs(step, name, record)
+    const problem = (record === null ? null : this.#differs(step, name, record)) ?? this.#firstDiffers(name)
     if (problem !== null) return this.#break(problem, step)
     step.isOpen = true
     this.#open++
@@ -262,10 +276,19 @@ export class Activities implements ContextOwner {
   /** Why a call is not the one that the journal has under its key; null if it is. */
   #differs(step: CalledStep, name: string, record: ActivityRecord): string | null {
     if (record.name !== name) return `the step '${step.key}' was recorded as '${record.name}' and is now called '${name}'`
+    if (record.status === 'sleeping' && step.run !== null) return `'${step.key}' was recorded as a sleep and is now a step`
+    if (record.status === 'started' && step.run === null) return `'${step.key}' was recorded as a step and is now a sleep`
     const repeated = (this.#occurrences?.get(name) ?? 0) > 1 || (this.#recordsOf?.get(name) ?? 0) > 1
     if (repeated && record.delivered !== step.delivered)
       return `the step '${step.key}' was called after ${record.delivered} results and is now called after ${step.delivered}`
     return null
+  }
+
+  /** A name that is called for the second time was repeated when it was called for the first: what was said of that one is looked at again. */
+  #firstDiffers(name: string): string | null {
+    if (this.#recordsOf === null || this.#occurrences?.get(name) !== 2) return null
+    const first = this.#steps.get(`${name}#0`)
+    return first === undefined || first.record === null ? null : this.#differs(first, name, first.record)
   }
 
   #break(problem: string, step?: CalledStep): void {
@@ -277,10 +300,13 @@ export class Activities implements ContextOwner {
 
   /** What is wrong with a body that has ended, if something is. What it asked for and did not wait for is not: it lost a race, or nobody needs it. */
   #leftUnasked(): string | null {
+    if (this.#recordsOf === null) return null
     for (let place = this.#delivered; place < this.#replayed; place++) {
       const step = this.#results[place]
       if (step !== undefined && !step.isOpen) return unasked(step, 'the turn ended')
     }
+    // What was begun and has no result is recorded too.
+    for (const step of this.#steps.values()) if (step.call === 0 && step.record !== null) return unasked(step, 'the turn ended')
     return null
   }
 
@@ -381,8 +407,7 @@ export class Activities implements ContextOwner {
     const { idempotent, undo, reserve } = step.options
     if (idempotent !== false && undo === undefined && reserve === undefined) return this.#try(step, 1)
     const here = step.record?.status === 'started'
-    // What an earlier attempt has left and could not be given back may be this one, and done.
-    const left = this.#earlier?.get(step.key)
+    const left = idempotent === false ? this.#leftOf(step) : undefined
     const speaker = this.#speakerOf(step)
     if (idempotent === false && (here || left !== undefined))
       return this.#record({ type: 'activity.fail', ...speaker, error: unknownOutcome(speaker, left) })
@@ -430,18 +455,42 @@ export class Activities implements ContextOwner {
       )
   }
 
-  /** The same, for as long as it may take. */
+  /**
+   * The same, for as long as it may take. What goes on after that is waited for as long as its grace lasts: by the next attempt, by the end of
+   * the turn, and where it can be undone, by whoever must know whether it was done.
+   */
   #inTime(step: CalledStep, attempt: number, ctx: Context, value: Promise<unknown>): void {
+    const { name, options } = step
     const timer = new AbortController()
-    const ended = (result: ActivityOutcome): void => {
+    const own = Context.signalled(ctx)
+    let late: ActivityOutcome | null = null
+    let isTold = false
+    const tell = (result: ActivityOutcome): void => {
+      if (isTold) return
+      isTold = true
       // A reason spares the making of an error that nobody looks at.
       timer.abort('it has ended')
       this.#ended(step, attempt, ctx, result)
     }
-    const body = value.then((came) => resultOf(step.name, came, step.options, this.#port.maxValue))
-    Promise.race([body, this.#timeout(step, Context.signalled(ctx), timer.signal)]).then(ended, (thrown: unknown) =>
-      ended(failedWith(thrown, this.#port.maxValue)),
+    const ended = (result: ActivityOutcome): void => {
+      tell(late === null || (options.undo !== undefined && 'value' in result) ? result : late)
+      if (late !== null) this.#leave()
+    }
+    const { maxValue, graceMs } = this.#port
+    value.then(
+      (came) => ended(resultOf(name, came, options, maxValue)),
+      (thrown: unknown) => ended(failedWith(thrown, maxValue)),
     )
+    void this.#sleep(options.timeoutMs ?? 0, timer.signal).then(() => {
+      if (timer.signal.aborted) return
+      const error = tookLonger(step)
+      const failed = failedWith(error, maxValue)
+      late = failed
+      this.#running++
+      own.abort(error)
+      if (options.undo === undefined && !this.#mayRetry(options, attempt, failed)) return tell(failed)
+      void this.#sleep(graceMs, timer.signal).then(() => tell(failed))
+    })
   }
 
   #returned(step: CalledStep, attempt: number, ctx: Context, value: unknown): void {
@@ -475,7 +524,7 @@ export class Activities implements ContextOwner {
     this.#owner.say(command, this.#leave)
   }
 
-  #mayRetry({ retry }: ActivityOptions, attempt: number, { error, retryable }: Extract<ActivityOutcome, { error: Failure }>): boolean {
+  #mayRetry({ retry }: ActivityOptions, attempt: number, { error, retryable }: FailedOutcome): boolean {
     return retryable && retry !== undefined && attempt < retryShape(retry).attempts && this.#aborted === null && wantsRetry(retry.if, error)
   }
 
@@ -498,9 +547,14 @@ export class Activities implements ContextOwner {
   #reusable({ key, name, options }: CalledStep): ActivityRecord | undefined {
     const found = this.#earlier?.get(key)
     if (found === undefined || found.name !== name) return undefined
-    if (options.key !== undefined) return found
-    this.#earlierOf ??= countNames(this.#earlier?.values() ?? [])
-    return this.#earlierOf.get(name) === 1 ? found : undefined
+    return options.key !== undefined || found.isOneOfSeveral !== true ? found : undefined
+  }
+
+  /** What an earlier attempt has left and could not be given back may be this step, and done: of several of its name, whichever it was. */
+  #leftOf({ key, name, options }: CalledStep): ActivityRecord | undefined {
+    const found = this.#earlier?.get(key)
+    if (found !== undefined || options.key !== undefined) return found
+    return this.#earlier?.values().find((record) => record.name === name && record.isOneOfSeveral === true)
   }
 
   #sleep(ms: number, signal: AbortSignal): Promise<void> {
@@ -521,16 +575,11 @@ export class Activities implements ContextOwner {
   release(controller: AbortController): void {
     this.#controllers?.delete(controller)
   }
+}
 
-  async #timeout({ name, options }: CalledStep, own: AbortController, signal: AbortSignal): Promise<never> {
-    const ms = options.timeoutMs ?? 0
-    await this.#sleep(ms, signal)
-    if (signal.aborted) return new Promise(() => {})
-    const failure: Failure = { code: 'TIMEOUT', message: `the step '${name}' took longer than ${ms} ms`, retryable: true, at: {} }
-    const error = mayBeDone(new CodedFailure(failure), options)
-    own.abort(error)
-    throw error
-  }
+function tookLonger({ name, options }: CalledStep): CodedFailure {
+  const message = `the step '${name}' took longer than ${options.timeoutMs} ms`
+  return mayBeDone(new CodedFailure({ code: 'TIMEOUT', message, retryable: true, at: {} }), options)
 }
 
 function countNames(records: readonly ActivityRecord[]): Map<string, number> {

@@ -7,6 +7,8 @@ import type { ActivityRecord } from '../kernel/state.js'
 import type { ActivityOptions } from '../models/activity-port.js'
 import type { ActivityOutcome } from './seam.js'
 
+export type FailedOutcome = Extract<ActivityOutcome, { readonly error: Failure }>
+
 /** What the body of an activity has returned, as data. */
 export function resultOf(name: string, value: unknown, options: ActivityOptions, maxValue: number): ActivityOutcome {
   try {
@@ -22,7 +24,7 @@ export function resultOf(name: string, value: unknown, options: ActivityOptions,
 }
 
 /** What was thrown, as what an activity came to. */
-export function failedWith(thrown: unknown, maxValue: number): ActivityOutcome {
+export function failedWith(thrown: unknown, maxValue: number): FailedOutcome {
   const error = storableFailure(failureOf(thrown), maxValue)
   return { error, retryable: error.retryable }
 }

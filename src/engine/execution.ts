@@ -350,7 +350,12 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     }
     // It failed before it came to wait for the run that an execution before this one has started: that is not left behind.
     const left = this.#hasRun && !this.#waitsForRun && this.#status === 'running' ? await this.#port.giveUp(this.attempt) : leftBy(thrown)
-    return { type: 'turn.fail', ...this.attempt, error, retryable: this.#mayRetry(error), ...left }
+    return { type: 'turn.fail', ...this.attempt, error, retryable: this.#mayRetry(error), ...this.#repeated(), ...left }
+  }
+
+  #repeated(): { repeated?: readonly string[] } {
+    const repeated = this.#used?.repeated ?? []
+    return repeated.length === 0 ? {} : { repeated }
   }
 
   #mayRetry(error: Failure): boolean {
@@ -512,9 +517,16 @@ export class Execution implements Body, ActivityOwner, WorkParts {
       retryable: true,
       at: {},
     } as const
-    const retryable = this.#mayRetry(error)
+    const failed = {
+      type: 'turn.fail',
+      ...this.attempt,
+      error,
+      retryable: this.#mayRetry(error),
+      timedOut: true,
+      ...this.#repeated(),
+    } as const
     this.abort(error.message)
-    this.#port.submit(this.attempt, { type: 'turn.fail', ...this.attempt, error, retryable, timedOut: true }, nothing)
+    this.#port.submit(this.attempt, failed, nothing)
   }
 }
 

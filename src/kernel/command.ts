@@ -68,6 +68,8 @@ export type Command =
       readonly error: Failure
       readonly retryable: boolean
       readonly timedOut?: boolean
+      /** The names that the attempt has called several steps by, without a key of their own. */
+      readonly repeated?: readonly string[]
       readonly notUndone?: readonly string[]
       readonly usage?: Usage
     } & Speaker)

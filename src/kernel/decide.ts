@@ -369,11 +369,12 @@ interface Failed {
   readonly error: Failure
   readonly retryable: boolean
   readonly timedOut?: boolean
+  readonly repeated?: readonly string[]
   readonly notUndone?: readonly string[]
   readonly usage?: Usage
 }
 
-function failAttempt(draft: Draft, branch: Branch, { error, retryable, timedOut, notUndone, usage }: Failed): null {
+function failAttempt(draft: Draft, branch: Branch, { error, retryable, timedOut, repeated, notUndone, usage }: Failed): null {
   const used = usage === undefined ? {} : { usage }
   // What a child run could not undo must not be passed over: nothing is tried again, nothing stands in for it.
   const partial = notUndone !== undefined && notUndone.length > 0
@@ -401,6 +402,7 @@ function failAttempt(draft: Draft, branch: Branch, { error, retryable, timedOut,
     ...(timedOut && { timedOut }),
     ...retryAt,
     ...(pauses && { pauses }),
+    ...(!final && repeated !== undefined && { repeated }),
     ...left,
     ...used,
   })

@@ -187,6 +187,8 @@ export type EventBody =
       readonly final: boolean
       /** The run is paused by it, and tries the step again when it is resumed. */
       readonly pauses?: boolean
+      /** The names that the attempt has called several steps by: the next one can't know which of them was which. */
+      readonly repeated?: readonly string[]
       /** What a child run has done and could not undo. */
       readonly notUndone?: readonly string[]
       /** What its models have used. */

@@ -126,7 +126,7 @@ export function turnFailed(state: Folding, event: Of<'turn.failed'>): void {
   if (event.notUndone !== undefined) childLeft(state, branch.id, event.notUndone)
   if (event.usage !== undefined) state.spent = settling(state.spent, undefined, usedBy(event.usage))
   if (event.final) dropWork(state, branch.id)
-  else keepWork(state, branch.id)
+  else keepWork(state, branch.id, event.repeated)
   endAttempt(state, branch)
   if (attempt !== null) state.aborting = state.aborting.set(attemptId(branch.id, branch.turn, branch.attempt), attempt, state.edit)
   branch.failures = event.pauses ? 0 : branch.failures + 1
@@ -219,13 +219,18 @@ const isUnknown = (record: ActivityRecord): boolean =>
   record.status === 'started' || (record.status === 'failed' && record.error.code === 'ACTIVITY_OUTCOME_UNKNOWN')
 
 /** After a throw the next attempt keeps what succeeded, and knows what may have been done and must not be repeated. */
-function keepWork(state: Folding, branch: string): void {
+function keepWork(state: Folding, branch: string, repeated: readonly string[] = []): void {
   state.crashes = state.crashes.delete(branch, state.edit)
   const work = state.work.get(branch)
   if (work === undefined) return
+  const names = new Map(repeated.map((name) => [name, 1]))
+  for (const { name } of work.records.values()) names.set(name, (names.get(name) ?? 0) + 1)
   let { earlier } = work
-  for (const record of work.records.values())
-    if (record.status === 'completed' || isUnknown(record)) earlier = earlier.set(record.key, record)
+  for (const record of work.records.values()) {
+    if (record.status !== 'completed' && !isUnknown(record)) continue
+    const isOneOfSeveral = (names.get(record.name) ?? 0) > 1
+    earlier = earlier.set(record.key, isOneOfSeveral ? Object.freeze({ ...record, isOneOfSeveral }) : record)
+  }
   letGo(state, branch, work)
   state.work = state.work.set(branch, { ...noWork, earlier }, state.edit)
 }

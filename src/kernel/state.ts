@@ -297,6 +297,8 @@ export type ActivityRecord = {
   readonly delivered: number
   readonly at: number
   readonly usage?: Usage
+  /** Of an earlier attempt that has called several steps by this name: nobody knows which of them it was. */
+  readonly isOneOfSeveral?: true
 } & (
   | { readonly status: 'completed'; readonly value?: unknown }
   | { readonly status: 'failed'; readonly error: Failure }

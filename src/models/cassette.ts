@@ -1,5 +1,6 @@
 import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { ReadableStream as Parts } from 'node:stream/web'
 import type {
   LanguageModelV3,
   LanguageModelV3CallOptions,
@@ -139,7 +140,7 @@ function recordingModel(agent: string, inner: LanguageModelV3, write: (entry: Ca
     doStream: (options) =>
       noted(options, async (answered, failed) => {
         const { stream, ...rest } = await inner.doStream(options)
-        return { ...rest, stream: ReadableStream.from(listening(stream, answered, failed)) as typeof stream }
+        return { ...rest, stream: Parts.from(listening(stream, answered, failed)) as unknown as typeof stream }
       }),
   }
 }

@@ -126,6 +126,64 @@ test('a body that asks for something else is told what it asked for first, whate
   expect('error' in result && result.error.message).toContain("'z#0' is recorded and was not called for; instead, 'q#0' was called")
 })
 
+const never = (turn: Turn): Promise<never> => untilAborted(turn.signal)
+
+test.each<[string, (turn: Turn) => Promise<unknown>, (turn: Turn) => Promise<unknown>, recorded: string, message: string]>([
+  [
+    'the second of a name comes first',
+    async (turn) => [await turn.step('p', () => 1), await turn.step('store', () => 'a'), await never(turn)],
+    async (turn) => {
+      const early = turn.step('store', () => 'b')
+      return [await turn.step('p', () => 1), await early, await turn.step('store', () => 'a')]
+    },
+    'activity.completed activity.completed',
+    "'store#0' was called after 1 results and is now called after 0",
+  ],
+  [
+    'what must not be repeated is not asked for again',
+    (turn) => turn.step('pay', () => never(turn), { idempotent: false }),
+    async () => 'fine',
+    'activity.started',
+    "'pay#0' is recorded and was not called for; instead, the turn ended",
+  ],
+  [
+    'a sleep is not asked for again',
+    (turn) => turn.sleep(1_000),
+    async () => 'fine',
+    'sleep.started',
+    "'sleep#0' is recorded and was not called for; instead, the turn ended",
+  ],
+  [
+    'a step has taken the place of a sleep',
+    (turn) => turn.sleep(1_000_000),
+    (turn) => turn.step('sleep', () => 1),
+    'sleep.started',
+    "'sleep#0' was recorded as a sleep and is now a step",
+  ],
+  [
+    'a sleep has taken the place of a step',
+    (turn) => turn.step('sleep', () => never(turn), { idempotent: false }),
+    (turn) => turn.sleep(1),
+    'activity.started',
+    "'sleep#0' was recorded as a step and is now a sleep",
+  ],
+])('a body that does something else is found out: %s', async (_, before, after, recorded, message) => {
+  const store = lasting()
+  const doing = (body: (turn: Turn) => Promise<unknown>) => solo(async (turn) => turn.finish(await body(turn as unknown as Turn)))
+  const first = await opened({ store, definitions: [doing(before)], graceMs: 50 })
+  const run = await first.start('solo', { id: 'run' })
+  const left = recorded.split(' ')
+  for await (const { type } of run.events()) {
+    if (type === left[0]) left.shift()
+    if (left.length === 0) break
+  }
+  await first.close()
+  await using second = await opened({ store, definitions: [doing(after)] })
+  const result = await (await second.run('run')).result()
+  expect(result).toMatchObject({ status: 'failed', error: { code: 'NONDETERMINISTIC_TURN' } })
+  expect('error' in result && result.error.message).toContain(message)
+})
+
 test.each(['a step', 'a step after recorded ones'])(
   'a store that can not say whether others have written fails %s at once, and nothing else',
   async (which) => {

@@ -1,5 +1,5 @@
 /* oxlint-disable unicorn/no-thenable -- one test is about such objects */
-import { type ActivityContext, TuttiError } from 'tutti'
+import { type ActivityContext, graph, TuttiError } from 'tutti'
 import { expect, test } from 'vitest'
 import { codeOf, deferred, journal, journalSoFar, opened, rest, solo, type SoloTurn, timed, typesOf, untilAborted } from './opened.js'
 
@@ -603,4 +603,78 @@ test('a step needs a function, and every option that it declares is taken', asyn
   const left = { key: undefined, idempotent: undefined, retry: undefined, timeoutMs: undefined } as never
   const definition = solo(async (turn) => turn.finish([await turn.step('s', () => 1, all), await turn.step('s', () => 2, left)]))
   expect(await tutti.execute(definition)).toEqual([1, 2])
+})
+
+test.each([true, false])(
+  'a retry gives no step what another of its name has come to, though that one failed, or had not ended (idempotent: %s)',
+  async (idempotent) => {
+    await using tutti = await opened()
+    for (const fate of ['fails', 'has not ended']) {
+      const ran: string[] = []
+      const swapped = solo({
+        retry: { attempts: 2 },
+        act: async (turn: SoloTurn) => {
+          const isFirst = turn.attempt === 1
+          const pay = (who: string): Promise<unknown> =>
+            turn.step(
+              'pay',
+              async ({ signal }) => {
+                ran.push(`${who}/${turn.attempt}`)
+                if (who === 'b' && isFirst && fate === 'fails') throw new Error('b is down')
+                if (who === 'b' && isFirst) await untilAborted(signal)
+                return `paid ${who}`
+              },
+              { idempotent },
+            )
+          const first = await turn.step('who', () => (isFirst ? 'a' : 'b'), { key: `who/${turn.attempt}` })
+          const a = first === 'a' ? pay('a') : turn.step('later', () => 1).then(() => pay('a'))
+          const b = first === 'b' ? pay('b') : turn.step('later', () => 1).then(() => pay('b'))
+          if (isFirst) await a
+          if (isFirst && fate === 'has not ended') await turn.step('and then', () => 1)
+          if (isFirst && fate === 'has not ended') throw new Error('enough')
+          return turn.finish({ a: await a, b: await b })
+        },
+      })
+      const result = await (await tutti.start(swapped)).result()
+      if (idempotent) {
+        expect(result).toMatchObject({ status: 'succeeded', output: { a: 'paid a', b: 'paid b' } })
+        expect(ran).toEqual(['a/1', 'b/1', 'b/2', 'a/2'])
+      } else {
+        expect(result).toMatchObject({ status: 'failed', error: { code: 'ACTIVITY_OUTCOME_UNKNOWN' } })
+        expect(ran).toEqual(['a/1', 'b/1'])
+      }
+    }
+  },
+)
+
+test('a step that outruns its time is waited for, by its next attempt, by what undoes its turn and by the end of the run', async () => {
+  await using at = await timed({ graceMs: 1_000 })
+  const log: string[] = []
+  const slow = async (what: string): Promise<void> => {
+    log.push(`${what} begins`)
+    await at.clock.sleep(150, new AbortController().signal)
+    log.push(`${what} ends`)
+  }
+  const booking = graph('booking')
+    .step('book', {
+      run: async ({ step }) => {
+        const tried = step('try', ({ attempt }) => slow(`try ${attempt}`), { timeoutMs: 20, retry: { attempts: 2 } })
+        await tried.catch(({ name }: Error) => log.push(`caught ${name}`))
+        return 'booked'
+      },
+      compensate: () => void log.push('unbooked'),
+    })
+    .step('pay', {
+      after: ['book'],
+      run: () => {
+        throw new Error('no')
+      },
+    })
+    .output()
+  const run = await at.tutti.start(booking)
+  let isOver = false
+  const result = run.result().finally(() => (isOver = true))
+  while (!isOver) await at.clock.advance(10)
+  expect(await result).toMatchObject({ status: 'failed', rollback: 'complete' })
+  expect(log).toEqual(['try 1 begins', 'try 1 ends', 'try 2 begins', 'caught TIMEOUT', 'try 2 ends', 'unbooked'])
 })

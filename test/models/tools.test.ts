@@ -89,6 +89,9 @@ describe('tools of one answer', () => {
     await using play = await timed({ models })
     const run = await play.tutti.start(solo({ work }))
     await play.clock.advance(600)
+    await expect.poll(() => heard).toHaveLength(2)
+    // It ignores its signal: the turn does not end before its grace has.
+    await play.clock.advance(10_000)
     expect(await run.result()).toMatchObject(finished)
     expect(lastResults(heard[1] as Heard)).toEqual([expect.stringMatching(/took longer than 500 ms/)])
   })
