@@ -28,6 +28,7 @@ import {
 } from './activity-outcome.js'
 import type { ExecutionPort } from './execution.js'
 import type { ActivityOutcome } from './seam.js'
+import { turnOver } from './turn-over.js'
 
 /** What the activities of a turn need of its run. */
 export type ActivityPort = Pick<ExecutionPort, 'clockOf' | 'maxValue' | 'graceMs' | 'later' | 'mayGoOn' | 'isPlayed' | 'known'>
@@ -202,7 +203,7 @@ export class Activities implements ContextOwner {
   end(): Maybe<void> {
     const unasked = this.#aborted === null ? this.#leftUnasked() : null
     // Whoever keeps the turn beyond its end can start nothing more with it.
-    this.abort(new Error('the turn has ended'))
+    this.abort(turnOver(new Error('the turn has ended')))
     return andThen(this.#running === 0 ? undefined : this.#quieted(), () => {
       if (unasked !== null) throw nondeterministic(unasked)
     })
@@ -292,7 +293,7 @@ export class Activities implements ContextOwner {
   }
 
   #break(problem: string, step?: CalledStep): void {
-    const error = nondeterministic(problem)
+    const error = turnOver(nondeterministic(problem))
     step?.fail(error)
     this.abort(error)
     this.#owner.onBroken(error)

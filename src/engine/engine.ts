@@ -36,6 +36,7 @@ import type { Seam } from './seam.js'
 import { laterOf } from './seam.js'
 import type { Put, RunRow, Store } from './store.js'
 import { TakeOver } from './take-over.js'
+import { passOverTurnsOver } from './turn-over.js'
 import type { Clock, LogEntry } from './tutti.js'
 import { Worker } from './worker.js'
 
@@ -100,6 +101,7 @@ export class Engine {
   readonly #takeOver: TakeOver
   #announcing: Promise<void> | null = null
   readonly #unsubscribe: () => void
+  readonly #stopPassing: () => void = passOverTurnsOver()
   readonly #opening: Promise<void>
   #closed = false
 
@@ -665,5 +667,7 @@ export class Engine {
       })
     }
     this.listeners.close()
+    // What was aborted last is looked at in this macrotask.
+    setImmediate(this.#stopPassing)
   }
 }

@@ -33,6 +33,7 @@ import type { ActivityOutcome, Held, Seam } from './seam.js'
 import { playModel } from './model-body.js'
 import { stepCommand } from './step-body.js'
 import { checkStep } from './step-check.js'
+import { turnOver } from './turn-over.js'
 import { act, turnView } from './turn-view.js'
 import type { WorkParts } from './work-parts.js'
 import type { Clock } from './tutti.js'
@@ -164,7 +165,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   #activities(): Activities {
     if (this.#used !== null) return this.#used
     this.#used = new Activities(this.#port, this, this.#state.work.get(this.attempt.branch))
-    if (this.#reason !== null || this.#over) this.#used.abort(this.#reason ?? new Error('the turn has ended'))
+    if (this.#reason !== null || this.#over) this.#used.abort(this.#reason ?? turnOver(new Error('the turn has ended')))
     return this.#used
   }
 
@@ -278,7 +279,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   abort(why: string): void {
     if (this.#status !== 'running') return
     this.#status = 'aborting'
-    this.#reason = Object.assign(new Error(why), { name: 'AbortError' })
+    this.#reason = turnOver(Object.assign(new Error(why), { name: 'AbortError' }))
     this.#controller?.abort(this.#reason)
     this.#used?.abort(this.#reason)
     // A run of ours ends by itself when it is cancelled, and what it does until then is not left behind.

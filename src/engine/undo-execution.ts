@@ -16,6 +16,7 @@ import { deepFreeze } from '../kernel/deep-freeze.js'
 import { useOf } from './run-resources.js'
 import type { Body } from './bodies.js'
 import type { Held } from './seam.js'
+import { turnOver } from './turn-over.js'
 import type { Clock } from './tutti.js'
 
 /** What an undo needs of the run it belongs to. */
@@ -124,7 +125,7 @@ export class UndoExecution implements Body {
   /** This process stops, or has lost the run. */
   fence(why: string): void {
     this.#said = true
-    this.#controller.abort(Object.assign(new Error(why), { name: 'AbortError' }))
+    this.#controller.abort(turnOver(Object.assign(new Error(why), { name: 'AbortError' })))
   }
 
   /** The engine is closed: the body is told so and awaited for its grace. */

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import {
   codeOf,
@@ -371,4 +373,22 @@ test('an attempt that was broken off leaves its place when it is fenced off, als
   const next = await at.tutti.start(solo((turn) => turn.finish('next')))
   await rest()
   expect(await next.status()).toBe('succeeded')
+})
+
+test.each([
+  ['cancelled', 0, 'begun cancelled 0 left', /^$/],
+  ['throws', 0, 'begun failed 0 left', /^$/],
+  // What is somebody else's is as it is without an engine.
+  ['foreign', 1, 'begun', /Error: of somebody else/],
+  ['closed', 1, 'begun cancelled 0 left', /Error: of somebody else/],
+  ['listens', 0, 'begun heard AbortError: the branch was cancelled heard Error: of somebody else cancelled 1 left', /^$/],
+])('what a helper waits for that nobody waits for ends no process when the turn is over (%s)', async (how, code, told, error) => {
+  const child = spawn(process.execPath, [fileURLToPath(new URL('children/unawaited.js', import.meta.url)), how])
+  let stdout = ''
+  let stderr = ''
+  child.stdout.on('data', (text) => (stdout += text))
+  child.stderr.on('data', (text) => (stderr += text))
+  expect(await new Promise((resolve) => child.on('close', resolve))).toBe(code)
+  expect(stdout.trim().replaceAll('\n', ' ')).toBe(told)
+  expect(stderr).toMatch(error)
 })
