@@ -3,7 +3,8 @@ import { actionTools } from '../define/tool.js'
 /**
  * The tools by which a model acts in its topology. A model is offered exactly those that its edges allow:
  *
- * - `invoke_agent({ invocations: [{ agent_name, request }] })`: one is an invoke, several are a fork; who waits is answered by it too;
+ * - `invoke_agent({ invocations: [{ agent_name, request }] })`: one is an invoke, several are a fork; who waits is answered by it too. With
+ *   `fork: true` beside them any number is a fork, also none: scripts say it, and no model is told of it;
  * - `finish({ output })`: with an edge to End;
  * - `ask_user({ question })`: with an edge to User.
  */

@@ -88,12 +88,13 @@ function argumentsOf({ input }: OpenCall): Readonly<Record<string, unknown>> | n
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Readonly<Record<string, unknown>>) : null
 }
 
-/** Several calls are one fork, in the order of the calls; one invocation in all is an invoke. */
+/** Several calls are one fork, in the order of the calls; one invocation in all is an invoke, unless it is said to be a fork. */
 function invoked(calls: readonly OpenCall[], { agents }: Offers, reject: Reject): ModelDecision {
   const wanted: { to: string; request?: unknown }[] = []
+  const isFork = calls.some((call) => argumentsOf(call)?.['fork'] === true)
   for (const call of calls) {
     const list = argumentsOf(call)?.['invocations']
-    if (!Array.isArray(list) || list.length === 0)
+    if (!Array.isArray(list) || (list.length === 0 && !isFork))
       return reject('invoke_agent takes { invocations: [{ agent_name, request }] }, at least one')
     for (const item of list as readonly unknown[]) {
       const { agent_name: to, request } = (item ?? {}) as { readonly agent_name?: unknown; readonly request?: unknown }
@@ -103,7 +104,7 @@ function invoked(calls: readonly OpenCall[], { agents }: Offers, reject: Reject)
     }
   }
   const [only] = wanted
-  return act(wanted.length === 1 && only !== undefined ? { type: 'invoke', ...only } : { type: 'fork', calls: wanted })
+  return act(wanted.length === 1 && only !== undefined && !isFork ? { type: 'invoke', ...only } : { type: 'fork', calls: wanted })
 }
 
 /** Prose with no call: a reply if somebody waits and the edge is there, else the end of the run if it may be ended, else sent back. */

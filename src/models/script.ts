@@ -91,7 +91,7 @@ function said(reply: ScriptedReply, options: LanguageModelV3CallOptions): Said {
   if ('ask' in reply) return call(coordination.ask, { question: reply.ask })
   if ('reply' in reply) return replied(reply.reply, options)
   if ('invoke' in reply) return invoked([{ to: reply.invoke, request: reply.request }])
-  if ('fork' in reply) return invoked(reply.fork)
+  if ('fork' in reply) return invoked(reply.fork, { fork: true })
   if ('tool' in reply) return call(reply.tool, reply.input)
   throw new ScriptedFailure(reply.error)
 }
@@ -105,6 +105,6 @@ function replied(value: unknown, options: LanguageModelV3CallOptions): Said {
   return invoked([{ to: waiting, request: value }])
 }
 
-function invoked(calls: readonly { to: string; request?: unknown }[]): Said {
-  return call(coordination.invoke, { invocations: calls.map(({ to, request }) => ({ agent_name: to, request })) })
+function invoked(calls: readonly { to: string; request?: unknown }[], how: { readonly fork?: true } = {}): Said {
+  return call(coordination.invoke, { ...how, invocations: calls.map(({ to, request }) => ({ agent_name: to, request })) })
 }

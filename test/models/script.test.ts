@@ -16,7 +16,7 @@ test.each<[ScriptedReply, object]>([
   [{ invoke: 'Critic', request: 7 }, { calls: [{ name: 'invoke_agent', input: { invocations: [{ agent_name: 'Critic', request: 7 }] } }] }],
   [
     { fork: [{ to: 'A', request: 1 }, { to: 'B' }] },
-    { calls: [{ name: 'invoke_agent', input: { invocations: [{ agent_name: 'A', request: 1 }, { agent_name: 'B' }] } }] },
+    { calls: [{ name: 'invoke_agent', input: { fork: true, invocations: [{ agent_name: 'A', request: 1 }, { agent_name: 'B' }] } }] },
   ],
   [{ tool: 'look', input: { at: 'x' } }, { calls: [{ name: 'look', input: { at: 'x' } }] }],
 ])('a scripted reply is said exactly, at once and as a stream: %j', async (reply, said) => {

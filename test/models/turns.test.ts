@@ -325,3 +325,13 @@ test('agents of code and of models work in one topology', async () => {
   expect(result).toMatchObject({ status: 'succeeded', output: 'both' })
   expect(lastResults(by('Hub')[1] as Heard)).toMatchObject([{ results: [{ value: 'code says 1' }, { value: 'model says 2' }] }])
 })
+
+test.each<[readonly { to: string; request: unknown }[], readonly object[]]>([
+  [[], []],
+  [[{ to: 'A', request: 1 }], [{ agent_name: 'A', status: 'arrived', value: 'A says 1' }]],
+])('a scripted fork is one however few it calls: %j', async (fork, results) => {
+  const { result, by, events } = await play(script({ Hub: [{ fork }, { finish: 'joined' }], A: ['A says 1'] }))
+  expect(result).toMatchObject({ status: 'succeeded', output: 'joined' })
+  expect(events.find(({ type }) => type === 'turn.completed')).toMatchObject({ action: { type: 'fork', calls: fork } })
+  expect(lastResults(by('Hub')[1] as Heard)).toMatchObject([{ results }])
+})
