@@ -2,6 +2,7 @@ import type { LanguageModelV3CallOptions } from '@ai-sdk/provider'
 import { atOnce } from '../define/at-once.js'
 import type { Topology } from '../define/definition.js'
 import { aRecord, shown } from '../define/option-check.js'
+import { toJson } from '../kernel/json.js'
 import { placeOf } from './call-place.js'
 import { coordination } from './coordination.js'
 import type { ModelFactory } from './model-factory.js'
@@ -74,14 +75,18 @@ function checkReplies(given: Readonly<Record<string, unknown>>): void {
   }
 }
 
-/** One thing is said at a time, and nothing that would be passed over. */
+/** One thing is said at a time, and nothing that would be passed over or changed. */
 function checkReply(reply: unknown, whose: string): ScriptedReply {
   if (typeof reply === 'string') return reply
   const keys = aRecord.is(reply) ? Object.keys(reply as object) : []
   const kind = keys.find((key) => Object.hasOwn(companions, key))
-  if (kind !== undefined && keys.every((key) => key === kind || key === companions[kind])) return reply as ScriptedReply
-  const said = keys.length === 0 ? shown(reply) : `{ ${keys.join(', ')} }`
-  throw new TypeError(`${whose}: a scripted reply is a text, or has one of: ${Object.keys(companions).join(', ')}; not ${said}`)
+  if (kind === undefined || keys.some((key) => key !== kind && key !== companions[kind])) {
+    const said = keys.length === 0 ? shown(reply) : `{ ${keys.join(', ')} }`
+    throw new TypeError(`${whose}: a scripted reply is a text, or has one of: ${Object.keys(companions).join(', ')}; not ${said}`)
+  }
+  const json = toJson(reply)
+  if ('problem' in json) throw new TypeError(`${whose}: it is no JSON at ${json.path}: ${json.problem}`)
+  return reply as ScriptedReply
 }
 
 function said(reply: ScriptedReply, options: LanguageModelV3CallOptions): Said {
@@ -98,11 +103,11 @@ function said(reply: ScriptedReply, options: LanguageModelV3CallOptions): Said {
 
 const call = (name: string, input: unknown): Said => ({ calls: [{ name, input }] })
 
-/** A text is said as models reply, in prose; other values go to who waits, as they are. */
+/** A text is said as models reply, in prose; other values go where prose would, as they are: to who waits, else to the end of the run. */
 function replied(value: unknown, options: LanguageModelV3CallOptions): Said {
+  if (typeof value === 'string') return { text: value }
   const waiting = placeOf(options)?.waiting
-  if (typeof value === 'string' || typeof waiting !== 'string') return { text: typeof value === 'string' ? value : JSON.stringify(value) }
-  return invoked([{ to: waiting, request: value }])
+  return typeof waiting === 'string' ? invoked([{ to: waiting, request: value }]) : call(coordination.finish, { output: value })
 }
 
 function invoked(calls: readonly { to: string; request?: unknown }[], how: { readonly fork?: true } = {}): Said {

@@ -25,6 +25,15 @@ test.each<[ScriptedReply, object]>([
   expect(await streamedBy(modelOf(reply), call)).toEqual(await saidBy(modelOf(reply), call))
 })
 
+test('a reply goes where prose would: with nobody waiting it ends the run, and a value stays what it is', async () => {
+  for (const value of [1, { a: 1 }, null])
+    expect(await saidBy(modelOf({ reply: value }), callWith({ waiting: null }))).toMatchObject({
+      text: '',
+      calls: [{ name: 'finish', input: { output: value } }],
+    })
+  expect(await saidBy(modelOf({ reply: 'done' }), callWith({ waiting: null }))).toMatchObject({ text: 'done', calls: [] })
+})
+
 test('a list is played from its start on every branch, whoever calls first', async () => {
   const model = modelOf('first', 'second')
   const said = async (branch: string, index: number) => (await saidBy(model, callWith({ branch, index }))).text
@@ -113,7 +122,18 @@ test.each<[unknown, RegExp]>([
   expect(() => script(replies as never)).toThrow(says)
 })
 
+test.each<[string, unknown, RegExp]>([
+  ['NaN', { Writer: [{ finish: { n: Number.NaN } }] }, /the script of Writer, reply 0: it is no JSON at finish\.n: NaN/],
+  ['a Date', { Writer: ['hello', { reply: new Date(0) }] }, /reply 1: it is no JSON at reply: an instance of Date/],
+  ['a Map', { Writer: [{ fork: [{ to: 'A' }, { to: 'B', request: new Map() }] }] }, /at fork\[1\]\.request: an instance of Map/],
+  ['a BigInt', { Writer: [{ tool: 'look', input: { at: 1n } }] }, /at input\.at: a bigint/],
+])('a script says nothing that is no JSON, and where it would: %s', (_, replies, says) => {
+  expect(() => script(replies as never)).toThrow(says)
+})
+
 test('a reply that a function gives is looked at when it is given', async () => {
   const model = script({ Writer: () => ({ finsh: 1 }) as never })({ agent: 'Writer' })
   await expect(saidBy(model, callWith({}))).rejects.toThrow(/the script of Writer: .*not \{ finsh \}/)
+  const later = script({ Writer: () => ({ finish: { at: new Date(0) } }) })({ agent: 'Writer' })
+  await expect(saidBy(later, callWith({}))).rejects.toThrow(/the script of Writer: it is no JSON at finish\.at: an instance of Date/)
 })
