@@ -56,7 +56,7 @@ function started(engine: Engine, of: Definition | string, given: StartGiven, def
   const id = given.id ?? newId()
   const named = given.id !== undefined
   const { input, key, tags, session, signal, limits = {} } = given
-  const starting = startRun(engine, of, { id, named, input, key, tags, session, limits, defaults })
+  const starting = startRun(engine, of, { id, named, input, key, tags, session, limits, defaults, signal })
   if (signal === undefined) return starting
   return starting.then((run) => {
     cancelWith(signal, runHandle(engine, run.id, run.definition, run.tags))
@@ -82,6 +82,7 @@ export interface Starting {
   readonly conversation?: readonly Said[]
   readonly limits: Limits
   readonly defaults?: Limits
+  readonly signal?: AbortSignal | undefined
   readonly parent?: Parent
 }
 
@@ -114,6 +115,8 @@ export async function startRun(engine: Engine, of: Definition | string, given: S
   }
   const announcing = engine.announce()
   if (announcing !== null) await announcing
+  // Whoever has given it up meanwhile wants nothing to begin; from here on it is a run, and cancelled.
+  if (given.signal?.aborted === true) throw given.signal.reason
   const { run, outcome } =
     given.key === undefined
       ? { run: id, outcome: await engine.create(id, definition, command) }

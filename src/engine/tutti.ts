@@ -50,6 +50,7 @@ export interface StartOptions {
   tags?: Tags | undefined
   session?: string | undefined
   limits?: Limits | undefined
+  /** Aborted, it cancels the run; before there is one, the start is rejected with its reason, and nothing is recorded. */
   signal?: AbortSignal | undefined
 }
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import { memoryStore } from '../../src/stores/memory.js'
 import { codeOf, deferred, forksEach, hub, journal, opened, rest, solo, timed, typesOf, untilAborted } from './opened.js'
 
@@ -165,7 +166,7 @@ test('a run that waits for a person, that sleeps, or that is paused can be cance
   expect(await at.tutti.asks()).toEqual([])
 })
 
-test('a signal given to start cancels the run, before, during, and never after', async () => {
+test('a signal given to start cancels the run while it goes on, and never after', async () => {
   await using tutti = await opened()
   const waits = solo(async (turn) => {
     await untilAborted(turn.signal)
@@ -177,7 +178,6 @@ test('a signal given to start cancels the run, before, during, and never after',
   expect(await run.status()).toBe('running')
   during.abort()
   expect(await run.result()).toMatchObject({ status: 'cancelled' })
-  expect(await (await tutti.start(waits, { signal: AbortSignal.abort() })).result()).toMatchObject({ status: 'cancelled' })
   const after = new AbortController()
   const done = await tutti.start(
     solo((turn) => turn.finish(1)),
@@ -187,6 +187,27 @@ test('a signal given to start cancels the run, before, during, and never after',
   after.abort()
   await rest()
   expect(await done.result()).toMatchObject({ status: 'succeeded', output: 1 })
+})
+
+test('with a signal that is aborted before the run begins nothing begins, and start is rejected with its reason', async () => {
+  await using tutti = await opened()
+  let begun = 0
+  const during = new AbortController()
+  const input = z.unknown().refine(async () => {
+    during.abort('given up')
+    return true
+  })
+  const counts = solo((turn) => turn.finish(++begun))
+  const checked = solo((turn) => turn.finish(++begun), { input })
+  const signal = AbortSignal.abort('not wanted')
+  await expect(tutti.start(counts, { signal })).rejects.toBe('not wanted')
+  await expect(tutti.start(counts, { signal, key: 'k' })).rejects.toBe('not wanted')
+  await expect(tutti.execute(counts, { signal })).rejects.toBe('not wanted')
+  await expect(tutti.start(checked, { signal: during.signal })).rejects.toBe('given up')
+  await rest()
+  expect(begun).toBe(0)
+  expect((await tutti.runs()).runs).toEqual([])
+  expect(await tutti.execute(counts, { key: 'k' })).toBe(1)
 })
 
 test('what is refused is counted, and is still in the report when the run is over', async () => {
