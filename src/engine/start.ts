@@ -95,7 +95,7 @@ export async function startRun(engine: Engine, of: Definition | string, given: S
   const definition = resolved(engine, of)
   const tags = checkTags(given.tags ?? {}, engine.options.store.promises.maxValue)
   const limits = tightest(definition.shape.limits, [given.defaults ?? {}, given.limits])
-  const request = given.key === undefined ? '' : JSON.stringify(['start', definition.shape.name, toJsonText(given.input)])
+  const request = given.key === undefined ? '' : JSON.stringify(['start', definition.shape.name, ...inputGiven(given.input)])
   // It waits only for what there is to wait for: many runs may be started at once.
   const checking = checkInput(definition, given.input, engine.options.store.promises.maxValue)
   const input = isLater(checking) ? await checking : checking
@@ -134,9 +134,10 @@ async function conversationBefore(engine: Engine, session: string): Promise<read
   return conversationOf(engine.options.store, session)
 }
 
-function toJsonText(value: unknown): unknown {
-  const json = toJson(value)
-  return 'problem' in json ? null : (json.value ?? null)
+/** The input as a request has it: none is another one than null. What is no JSON is refused before it is compared. */
+function inputGiven(input: unknown): readonly unknown[] {
+  const json = toJson(input)
+  return 'problem' in json || json.value === undefined ? [] : [json.value]
 }
 
 /** Twenty hexadecimal digits: those of a UUID that say nothing but chance, of which the system keeps some at hand. */

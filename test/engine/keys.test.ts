@@ -63,6 +63,18 @@ test('the same key through two engines on one store starts one run', async () =>
   expect(seen.executions).toBe(1)
 })
 
+test('no input is another request than null, and the same one again is the same; a definition is meant by its name', async () => {
+  await using tutti = await opened()
+  const one = solo((turn) => turn.finish(1))
+  const none = await tutti.start(one, { key: 'none' })
+  expect(await codeOf(tutti.start(one, { key: 'none', input: null }))).toBe('KEY_REUSED')
+  expect((await tutti.start(one, { key: 'none' })).id).toBe(none.id)
+  const nothing = await tutti.start(one, { key: 'null', input: null })
+  expect(await codeOf(tutti.start(one, { key: 'null' }))).toBe('KEY_REUSED')
+  const next = solo((turn) => turn.finish(2), { name: one.name, version: '2' })
+  expect((await tutti.start(next, { key: 'null', input: null })).id).toBe(nothing.id)
+})
+
 test('a key that was used for another input, another definition or another command is refused, and changes nothing', async () => {
   await using tutti = await opened()
   const { held, seen, definition } = counting()
