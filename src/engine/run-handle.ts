@@ -191,7 +191,9 @@ function outputOf(id: string, outcome: Outcome | null): unknown {
         hint: 'run.result() has the chain of causes',
       })
     case 'cancelled':
-      throw new TuttiError('RUN_CANCELLED', `the run ${id} was cancelled${outcome.reason === null ? '' : `: ${outcome.reason}`}`)
+      throw new TuttiError('RUN_CANCELLED', `the run ${id} was cancelled${outcome.reason === null ? '' : `: ${outcome.reason}`}`, {
+        failure: deepFreeze({ code: 'CANCELLED', message: outcome.reason ?? 'the run was cancelled', retryable: false, at: {} }),
+      })
     case undefined:
       throw new Error(`the run ${id} has no outcome`)
   }

@@ -123,7 +123,10 @@ test('a cancel goes down the tree: everyone is told, nothing is retried, and wha
   await rest()
   await run.cancel({ reason: 'changed my mind', by: 'ann' })
   expect(await run.result()).toMatchObject({ status: 'cancelled', reason: 'changed my mind', rollback: 'none' })
-  expect(await codeOf(run.output())).toBe('RUN_CANCELLED')
+  await expect(run.output()).rejects.toMatchObject({
+    code: 'RUN_CANCELLED',
+    failure: { code: 'CANCELLED', message: 'changed my mind', retryable: false, at: {} },
+  })
   await rest()
   expect(attempts).toBe(3)
   expect(reasons).toHaveLength(3)
@@ -178,6 +181,8 @@ test('a signal given to start cancels the run while it goes on, and never after'
   expect(await run.status()).toBe('running')
   during.abort()
   expect(await run.result()).toMatchObject({ status: 'cancelled' })
+  const reason = 'the signal given to start was aborted'
+  await expect(run.output()).rejects.toMatchObject({ code: 'RUN_CANCELLED', failure: { code: 'CANCELLED', message: reason } })
   const after = new AbortController()
   const done = await tutti.start(
     solo((turn) => turn.finish(1)),
