@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Schema } from './schema.js'
 import { toJson } from '../kernel/json.js'
+import { thrownText } from '../kernel/thrown-text.js'
 
 /** A value as a schema gives it, or what it has against it. */
 export type Checked = { readonly value: unknown } | { readonly problem: string }
@@ -20,9 +21,14 @@ export function checkedJson(schema: Schema | undefined, value: unknown, what: st
 }
 
 async function bySchema(schema: Schema, value: unknown, what: string): Promise<Checked> {
-  const result = await schema['~standard'].validate(value)
-  if (result.issues === undefined) return asJson(result.value, `what the schema makes of ${what}`)
-  return { problem: notValid(what, result.issues) }
+  try {
+    const result = await schema['~standard'].validate(value)
+    if (result.issues === undefined) return asJson(result.value, `what the schema makes of ${what}`)
+    return { problem: notValid(what, result.issues) }
+  } catch (thrown) {
+    // What can't be checked is not let through, and whose schema it was is said.
+    return { problem: `the schema of ${what} threw: ${thrownText(thrown)}` }
+  }
 }
 
 /** What a schema has against a value, each with the place of it. */

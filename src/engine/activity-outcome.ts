@@ -11,16 +11,11 @@ export type FailedOutcome = Extract<ActivityOutcome, { readonly error: Failure }
 
 /** What the body of an activity has returned, as data. */
 export function resultOf(name: string, value: unknown, options: ActivityOptions, maxValue: number): ActivityOutcome {
-  try {
-    const json = toJson(value)
-    if ('problem' in json) return failedWith(mayBeDone(noJson(name, json), options), maxValue)
-    return json.size > maxValue
-      ? failedWith(mayBeDone(tooLarge(`the result of the step '${name}'`, json.size, maxValue), options), maxValue)
-      : json
-  } catch (thrown) {
-    // A proxy or a getter may throw whatever it likes.
-    return failedWith(mayBeDone(new CodedFailure(failureOf(thrown)), options), maxValue)
-  }
+  const json = toJson(value)
+  if ('problem' in json) return failedWith(mayBeDone(noJson(name, json), options), maxValue)
+  return json.size > maxValue
+    ? failedWith(mayBeDone(tooLarge(`the result of the step '${name}'`, json.size, maxValue), options), maxValue)
+    : json
 }
 
 /** What was thrown, as what an activity came to. */

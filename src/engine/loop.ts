@@ -487,13 +487,8 @@ const keyTaken = ({ key }: Put): { readonly refusal: Refusal } => ({ refusal: { 
 
 /** Why a command is no JSON; null if it is. */
 function problemOf(command: Command): string | null {
-  try {
-    const json = toJson(command)
-    return 'problem' in json ? `it is no JSON at ${json.path}: ${json.problem}` : null
-  } catch (error) {
-    // A proxy or a getter may throw whatever it likes.
-    return thrownText(error)
-  }
+  const json = toJson(command)
+  return 'problem' in json ? `it is no JSON at ${json.path}: ${json.problem}` : null
 }
 
 /** What an owner hears of something that can't be said: its run is stopped, and nobody waits for more. */

@@ -1,3 +1,5 @@
+import { thrownText } from './thrown-text.js'
+
 /** A value that is no JSON, with the path to what is wrong in it. */
 export interface NotJson {
   readonly path: string
@@ -19,8 +21,8 @@ export function toJson(value: unknown): { readonly value: unknown; readonly size
     const made = copy(value, walk)
     return { value: made, size: walk.size }
   } catch (error) {
-    if (error instanceof Refused) return { path: pathOf(walk), problem: error.problem }
-    throw error
+    // A proxy or a getter may throw whatever it likes.
+    return { path: pathOf(walk), problem: error instanceof Refused ? error.problem : `it can't be read: ${thrownText(error)}` }
   }
 }
 
@@ -110,12 +112,13 @@ function copyRecord(record: object, walk: Walk): Record<string, unknown> {
   refuseSymbols(record)
   const made: Record<string, unknown> = {}
   for (const key of Object.keys(record)) {
-    const item = (record as Record<string, unknown>)[key]
-    if (item === undefined) continue
     walk.path.push(key)
-    if (key === '__proto__') throw new Refused('a property named __proto__ is not allowed')
-    walk.size += key.length + 4
-    made[key] = copy(item, walk)
+    const item = (record as Record<string, unknown>)[key]
+    if (item !== undefined) {
+      if (key === '__proto__') throw new Refused('a property named __proto__ is not allowed')
+      walk.size += key.length + 4
+      made[key] = copy(item, walk)
+    }
     walk.path.pop()
   }
   return made

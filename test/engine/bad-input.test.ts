@@ -24,6 +24,16 @@ class Money {
 }
 const cyclic: { list: unknown[] } = { list: [] }
 cyclic.list.push({ back: cyclic })
+const trap = {
+  get message(): string {
+    throw new Error('a trap')
+  },
+  get other(): string {
+    throw new Error('a trap')
+  },
+}
+const revoked = Proxy.revocable({}, {})
+revoked.revoke()
 
 /** Values that are no JSON, each with a word that its refusal contains. */
 const notJson: readonly (readonly [what: string, value: unknown, word: RegExp])[] = [
@@ -45,6 +55,8 @@ const notJson: readonly (readonly [what: string, value: unknown, word: RegExp])[
   ['a key named __proto__', JSON.parse('{"__proto__":{"admin":true}}'), /__proto__/],
   ['a key that is a symbol', { [Symbol('k')]: 1 }, /symbol/],
   ['a regular expression', /x/, /RegExp/],
+  ['a getter that throws', trap, /message: it can't be read: a trap/],
+  ['a proxy that was revoked', revoked.proxy, /it can't be read: .*revoked/],
 ]
 
 const codesOf = (make: () => unknown): string[] | undefined => {
@@ -260,17 +272,7 @@ test('a failure that was made by hand is one of the agent, and the run that fail
 
 test('an agent that throws what is no Error fails with something that can be read, and so does one that gives it to fail', async () => {
   await using tutti = await opened()
-  const trap = {
-    get message(): string {
-      throw new Error('a trap')
-    },
-    get other(): string {
-      throw new Error('a trap')
-    },
-  }
   const odd = Object.assign(new Error('x'), { message: 10n as unknown as string, big: 1n, at: new Date() })
-  const revoked = Proxy.revocable({}, {})
-  revoked.revoke()
   for (const [thrown, message] of [
     ['a text', /^a text$/],
     [undefined, /undefined/],

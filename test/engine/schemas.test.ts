@@ -1,7 +1,7 @@
 import { type Schema, topology } from 'tutti'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { codeOf, type HubTurn, hub, journal, opened, solo, type WorkerTurn } from './opened.js'
+import { codeOf, type HubTurn, hub, journal, opened, solo, type SoloTurn, type WorkerTurn } from './opened.js'
 
 const Topic = z.object({ topic: z.string().min(1), depth: z.number().default(2) })
 
@@ -126,7 +126,7 @@ test('a schema that makes something else than JSON of a value is refused like th
   expect(await run.result()).toMatchObject({ status: 'failed', error: { code: 'REJECTED', message: expect.stringContaining('Date') } })
 })
 
-test('a schema that throws fails the turn, or the start, and no more', async () => {
+test('a schema that throws refuses what it was to check, is named, and disturbs nobody else', async () => {
   await using tutti = await opened()
   const throwing: Schema = {
     '~standard': {
@@ -137,15 +137,26 @@ test('a schema that throws fails the turn, or the start, and no more', async () 
       },
     },
   }
-  expect(
-    await codeOf(
-      tutti.start(
-        solo((turn) => turn.finish(), { input: throwing }),
-        { input: 1 },
-      ),
-    ),
-  ).toMatchObject({ message: 'the schema broke' })
-  const run = await tutti.start(solo((turn) => turn.finish(1), { output: throwing }))
-  expect(await run.result()).toMatchObject({ status: 'failed', error: { code: 'AGENT_FAILED', message: 'the schema broke' } })
+  const refused = (what: string) => ({ code: 'INVALID_INPUT', message: `the schema of ${what} threw: the schema broke` })
+  const rejected = (what: string) => ({
+    status: 'failed',
+    error: { code: 'REJECTED', message: expect.stringContaining(`the schema of ${what} threw: the schema broke`) },
+  })
+  const finishes = (turn: SoloTurn) => turn.finish(1)
+  await expect(tutti.start(solo(finishes, { input: throwing }), { input: 1 })).rejects.toMatchObject(refused('the input'))
+  await expect(tutti.start(solo({ input: throwing, act: finishes }))).rejects.toMatchObject(refused('the input, for A,'))
+  expect(await (await tutti.start(solo(finishes, { output: throwing }))).result()).toMatchObject(rejected('the output'))
+  const asks = hub((turn) => turn.fork([{ to: 'W', request: 1 }]), { input: throwing, act: (turn: WorkerTurn) => turn.reply(1) })
+  expect(await (await tutti.start(asks)).result()).toMatchObject(rejected('the request to W'))
+  const run = await tutti.start(
+    solo((turn) => (turn.message.kind === 'answer' ? turn.finish(turn.message.value) : turn.ask('ok?', { schema: throwing }))),
+  )
+  for await (const event of run.events()) if (event.type === 'ask.opened') break
+  const [ask] = await run.asks()
+  await expect(run.answer(ask?.id ?? '', 1)).rejects.toMatchObject({
+    code: 'ASK_INVALID_ANSWER',
+    message: 'the schema of the answer threw: the schema broke',
+  })
+  expect(await run.asks()).toHaveLength(1)
   expect(await tutti.execute(solo((turn) => turn.finish('others go on')))).toBe('others go on')
 })
