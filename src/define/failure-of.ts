@@ -1,6 +1,7 @@
 import { deepFreeze } from '../kernel/deep-freeze.js'
 import type { Failure } from '../kernel/failure.js'
 import { jsonSize, toJson } from '../kernel/json.js'
+import { bytesOver } from './bytes-over.js'
 
 /** A failure that keeps its own code when it reaches the end of a turn. */
 export class CodedFailure extends Error {
@@ -20,8 +21,9 @@ export function tooLarge(what: string, size: number, max: number): CodedFailure 
 
 /** A failure as it can be recorded: what was thrown may be over the limit like any other value. A code of the engine's says more than that. */
 export function storableFailure(failure: Failure, max: number): Failure {
-  const size = jsonSize(failure.message) + jsonSize(failure.data)
-  if (size <= max) return failure
+  const said = [failure.message, failure.data]
+  const size = bytesOver(max, jsonSize(said), said)
+  if (size === null) return failure
   const { failure: instead } = tooLarge('what was thrown', size, max)
   const isThrown = failure.code === 'AGENT_FAILED' || failure.code === 'STEP_FAILED'
   return deepFreeze(isThrown ? instead : { ...instead, code: failure.code, retryable: failure.retryable })

@@ -8,6 +8,7 @@ import { jsonSize, toJson } from '../kernel/json.js'
 import type { Branch, State } from '../kernel/state.js'
 import { enclosingForks } from '../kernel/state.js'
 import { likely } from '../kernel/validate.js'
+import { bytesOver } from '../define/bytes-over.js'
 import type { Checked } from '../define/check-schema.js'
 import { asJson, checkedJson } from '../define/check-schema.js'
 import { failureOf, tooLarge } from '../define/failure-of.js'
@@ -35,8 +36,9 @@ export function verifyAction(
 ): Maybe<Verified> {
   return andThen(verify(definition, state, branch, returned), (verified) => {
     if ('problem' in verified) return verified
-    const size = takenSize(verified.action) ?? jsonSize(verified.action)
-    if (size > maxValue) throw tooLarge(`what ${branch.agent} returned`, size, maxValue)
+    const { action } = verified
+    const size = bytesOver(maxValue, takenSize(action) ?? jsonSize(action), action)
+    if (size !== null) throw tooLarge(`what ${branch.agent} returned`, size, maxValue)
     return verified
   })
 }

@@ -1,3 +1,4 @@
+import { bytesOver } from '../define/bytes-over.js'
 import { CodedFailure, failureOf, storableFailure, tooLarge } from '../define/failure-of.js'
 import type { ActivitySpeaker, Command } from '../kernel/command.js'
 import type { Failure } from '../kernel/failure.js'
@@ -13,9 +14,8 @@ export type FailedOutcome = Extract<ActivityOutcome, { readonly error: Failure }
 export function resultOf(name: string, value: unknown, options: ActivityOptions, maxValue: number): ActivityOutcome {
   const json = toJson(value)
   if ('problem' in json) return failedWith(mayBeDone(noJson(name, json), options), maxValue)
-  return json.size > maxValue
-    ? failedWith(mayBeDone(tooLarge(`the result of the step '${name}'`, json.size, maxValue), options), maxValue)
-    : json
+  const size = bytesOver(maxValue, json.size, json.value)
+  return size === null ? json : failedWith(mayBeDone(tooLarge(`the result of the step '${name}'`, size, maxValue), options), maxValue)
 }
 
 /** What was thrown, as what an activity came to. */

@@ -1,3 +1,4 @@
+import { bytesOver } from '../define/bytes-over.js'
 import { asJson } from '../define/check-schema.js'
 import { andThen, isLater, type Maybe } from '../define/maybe.js'
 import { aBoolean, aString } from '../define/option-check.js'
@@ -7,7 +8,7 @@ import type { Report } from '../inspect/report-data.js'
 import type { Command as KernelCommand } from '../kernel/command.js'
 import { deepFreeze } from '../kernel/deep-freeze.js'
 import type { Event } from '../kernel/event.js'
-import { jsonSize, toJson } from '../kernel/json.js'
+import { jsonSize } from '../kernel/json.js'
 import type { Outcome } from '../kernel/state.js'
 import { isOver } from '../kernel/state.js'
 import { checkAnswer } from './check-answer.js'
@@ -82,8 +83,9 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
       checkCommand('run.cancel()', o, { reason: aString, compensate: aBoolean })
       const { reason, compensate } = o ?? {}
       const { maxValue } = engine.options.store.promises
-      if (reason !== undefined && jsonSize(reason) > maxValue)
-        throw new TuttiError('VALUE_TOO_LARGE', `the reason has about ${jsonSize(reason)} bytes; the store takes ${maxValue}`, {
+      const size = bytesOver(maxValue, jsonSize(reason), reason)
+      if (size !== null)
+        throw new TuttiError('VALUE_TOO_LARGE', `the reason has about ${size} bytes; the store takes ${maxValue}`, {
           hint: 'say it in fewer words; the run was not cancelled',
         })
       const given = { ...by(o), ...(reason !== undefined && { reason }), ...(compensate === false && { compensate }) }
@@ -108,9 +110,9 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
       if ('problem' in answer)
         throw new TuttiError('ASK_INVALID_ANSWER', answer.problem, { hint: 'the ask is still open: answer it again' })
       const { maxValue } = engine.options.store.promises
-      const made = toJson(answer.value)
-      if ('size' in made && made.size > maxValue)
-        throw new TuttiError('VALUE_TOO_LARGE', `the answer has about ${made.size} bytes; the store takes ${maxValue}`, {
+      const size = bytesOver(maxValue, jsonSize(answer.value), answer.value)
+      if (size !== null)
+        throw new TuttiError('VALUE_TOO_LARGE', `the answer has about ${size} bytes; the store takes ${maxValue}`, {
           hint: 'keep it elsewhere and answer with a reference; the ask is still open',
         })
       // As it was given, not as its schema made it: once answered, the ask is gone, and its schema with it.

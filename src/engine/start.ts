@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { atOnce } from '../define/at-once.js'
+import { bytesOver } from '../define/bytes-over.js'
 import { checkOptions } from '../define/call-check.js'
 import type { Definition, Internals, TopologyInternals } from '../define/definition.js'
 import { isDefinition } from '../define/definition.js'
@@ -160,8 +161,9 @@ function definitionOf(engine: Engine, of: Definition): Internals {
   return engine.register(of)
 }
 
-function checkSize(what: string, size: number, maxValue: number): void {
-  if (size > maxValue)
+function checkSize(what: string, estimate: number, value: unknown, maxValue: number): void {
+  const size = bytesOver(maxValue, estimate, value)
+  if (size !== null)
     throw new TuttiError('VALUE_TOO_LARGE', `${what} about ${size} bytes; the store takes ${maxValue}`, {
       hint: 'keep it elsewhere and pass a reference',
     })
@@ -171,7 +173,7 @@ function checkSize(what: string, size: number, maxValue: number): void {
 function checkTags(tags: Readonly<Record<string, string>>, maxValue: number): Readonly<Record<string, string>> {
   const json = toJson(tags)
   if ('problem' in json) throw new TuttiError('INVALID_INPUT', `the tags can't be kept, at ${json.path}: ${json.problem}`)
-  checkSize('the tags have', json.size, maxValue)
+  checkSize('the tags have', json.size, json.value, maxValue)
   return json.value as Readonly<Record<string, string>>
 }
 
@@ -180,7 +182,7 @@ function checkInput(definition: Internals, given: unknown, maxValue: number): Ma
   return andThen(checked(definition.input, given, 'the input'), (input) => {
     if ('problem' in input)
       throw new TuttiError('INVALID_INPUT', input.problem, { hint: `look at the input schema of '${definition.shape.name}'` })
-    checkSize('the input has', jsonSize(input.value), maxValue)
+    checkSize('the input has', jsonSize(input.value), input.value, maxValue)
     if (definition.kind === 'graph') return input.value
     const firsts = definition.shape.edges.flatMap(({ from, to }) => (from === 'Start' ? [to] : []))
     return firsts.some((to) => definition.agents[to]?.input !== undefined) ? takenBy(definition, firsts, input.value) : input.value

@@ -6,6 +6,7 @@ import type { Attempt, Branch, State } from '../kernel/state.js'
 import { barrierOf } from '../kernel/state.js'
 import { stepOutputs } from '../kernel/step-outputs.js'
 import type { Activities } from './activities.js'
+import { bytesOver } from '../define/bytes-over.js'
 import { asJson } from '../define/check-schema.js'
 import { CodedFailure, tooLarge } from '../define/failure-of.js'
 import { jsonSchemaOf } from '../define/json-schema.js'
@@ -118,7 +119,8 @@ function wrong(message: string): CodedFailure {
 function output({ branch, maxValue }: StepPort, returned: unknown): unknown {
   const json = toJson(returned)
   if ('problem' in json) throw wrong(`the output of the step '${branch.agent}' is no JSON at ${json.path}: ${json.problem}`)
-  if (json.size > maxValue) throw tooLarge(`the output of the step '${branch.agent}'`, json.size, maxValue)
+  const size = bytesOver(maxValue, json.size, json.value)
+  if (size !== null) throw tooLarge(`the output of the step '${branch.agent}'`, size, maxValue)
   return json.value
 }
 

@@ -72,7 +72,9 @@ function copy(value: unknown, walk: Walk): unknown {
       // What is read again from a journal has no -0: it must not be there before either.
       return value === 0 ? 0 : value
     case 'object':
-      return value === null ? null : copyObject(value, walk)
+      if (value !== null) return copyObject(value, walk)
+      walk.size += 6
+      return null
     case 'undefined':
       throw new Refused('undefined is not JSON')
     case 'bigint':

@@ -112,6 +112,51 @@ test('a value over the limit is a final failure, wherever it enters, and the ste
   await store.close()
 })
 
+test(
+  'a value is as large as its JSON: many small numbers fit, and what needs more bytes than it has characters does not',
+  patience,
+  async () => {
+    using place = new Place()
+    const store = await sqliteStore(place.store, { durability, maxValue: 100_000 })
+    const engine = await tutti.open({ store })
+    const given = solo((turn: SoloTurn) => turn.finish(turn.request))
+    const stepped = solo(async (turn: SoloTurn) => turn.finish(await turn.step('given', () => turn.request)), { name: 'stepped' })
+    const fits: readonly unknown[] = [
+      Array.from({ length: 49_000 }, () => 1),
+      'x'.repeat(99_000),
+      '名'.repeat(33_000),
+      '\u0001'.repeat(16_500),
+      Array.from({ length: 4_100 }, () => -1.234567890123456e-300),
+    ]
+    for (const input of fits) {
+      expect(await engine.execute(given, { input })).toEqual(input)
+      expect(await engine.execute(stepped, { input })).toEqual(input)
+    }
+    const large: readonly unknown[] = [
+      Array.from({ length: 51_000 }, () => 1),
+      '名'.repeat(34_000),
+      '\u0001'.repeat(17_000),
+      '\ud800'.repeat(17_000),
+      { ['名'.repeat(34_000)]: 1 },
+      Array.from({ length: 21_000 }, () => null),
+    ]
+    for (const value of large) {
+      expect(await codeOf(engine.start(given, { input: value }))).toBe('VALUE_TOO_LARGE')
+      const returns = solo((turn: SoloTurn) => turn.finish(value), { name: 'returns' })
+      const steps = solo(async (turn: SoloTurn) => turn.finish(await turn.step('large', () => value)), { name: 'steps' })
+      const graph = tutti
+        .graph('graph')
+        .step('large', { run: () => value })
+        .output()
+      for (const definition of [returns, steps])
+        expect(await (await engine.start(definition)).result()).toMatchObject({ error: { code: 'VALUE_TOO_LARGE', retryable: false } })
+      expect(await (await engine.start(graph)).result()).toMatchObject({ error: { code: 'VALUE_TOO_LARGE', retryable: false } })
+    }
+    await engine.close()
+    await store.close()
+  },
+)
+
 test('what is thrown, a tag and a reason are values too: over the limit they are refused like any other', patience, async () => {
   using place = new Place()
   const store = await sqliteStore(place.store, { durability, maxValue: 100_000 })

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ActivityLog } from '../../src/kernel/activity-log.js'
 import { byId, compareIds } from '../../src/kernel/ids.js'
-import { sameJson, toJson } from '../../src/kernel/json.js'
+import { jsonSize, sameJson, toJson } from '../../src/kernel/json.js'
 import { outstanding, owedSince } from '../../src/kernel/outstanding.js'
 import { reachOf } from '../../src/kernel/reach.js'
 import { SlotMap } from '../../src/kernel/slot-map.js'
@@ -282,6 +282,22 @@ describe('JSON', () => {
         if (typeof given === 'object' && given !== null) {
           expect(made).not.toBe(given)
           expect(Object.isFrozen(given)).toBe(false)
+        }
+      }),
+    )
+  })
+
+  test('property: a list has at most six bytes of JSON for each that it is taken to have, and at least one for five', () => {
+    const anyValue = fc.jsonValue({ stringUnit: 'binary' })
+    const longest = fc.constantFrom(-1.234567890123456e-300, '\u0001'.repeat(9), '\ud800', null, true, 1)
+    fc.assert(
+      fc.property(fc.array(fc.oneof(anyValue, longest)), (given) => {
+        fc.pre(!JSON.stringify(given).includes('"__proto__"'))
+        const bytes = Buffer.byteLength(JSON.stringify(given))
+        const json = toJson(given)
+        for (const size of [jsonSize(given), 'size' in json ? json.size : 0]) {
+          expect(bytes).toBeLessThanOrEqual(6 * size)
+          expect(5 * bytes).toBeGreaterThanOrEqual(size)
         }
       }),
     )
