@@ -15,7 +15,7 @@ export async function resolveModel(
   from: { readonly models?: ModelSource | undefined; readonly env: Environment },
 ): Promise<LanguageModel> {
   const { agent, model } = ref
-  const made = await from.models?.({ agent, ...(model === undefined ? {} : { model }) })
+  const made = await from.models?.(Object.freeze({ agent, ...(model === undefined ? {} : { model }) }))
   if (made !== undefined) return aModel(made, agent, 'what open({ models }) gives for it')
   if (typeof model === 'object') return aModel(model, agent, 'what it names')
   const choice = model === undefined ? defaultModel(from.env) : namedModel(model, from.env)

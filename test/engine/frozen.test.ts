@@ -1,4 +1,5 @@
 import { type Definition, graph, topology, type Tutti, TuttiError } from 'tutti'
+import { explore } from 'tutti/testing'
 import { expect, test } from 'vitest'
 import { opened, solo } from './opened.js'
 
@@ -31,6 +32,18 @@ const hub = (name: string, join: 'all' | 'settled', seen: (value: unknown) => vo
     },
   }) as Definition
 
+/** What it comes to is what both have left where the other sees it. */
+const racingOver = (seen: string[]): Definition<unknown> =>
+  topology({
+    name: 'racing',
+    flows: ['Start -> H -> End', 'H <-> A | B'],
+    agents: {
+      H: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn) => turn.finish([...seen]) } },
+      A: async (turn) => turn.reply(await turn.step('a', () => seen.push('a'))),
+      B: async (turn) => turn.reply(await turn.step('b', () => seen.push('b'))),
+    },
+  })
+
 async function eventsOf(tutti: Tutti, definition: Definition): Promise<unknown[]> {
   const run = await tutti.start(definition as Definition<unknown>)
   const given: unknown[] = []
@@ -58,6 +71,18 @@ test('a failure is frozen wherever it is shown: in a join, in an event, in a res
   ]
   for (const definition of definitions) given.push(...(await eventsOf(tutti, definition)))
   expect(given.length).toBeGreaterThan(60)
+  expect(given.flatMap((value) => open(value))).toEqual([])
+})
+
+test('what a race check shows is frozen too: to its observer, and in what it found', async () => {
+  const given: unknown[] = []
+  const observe = (outcome: unknown): void => void given.push(outcome)
+  given.push(await explore(hub('fine', 'settled', () => {}) as Definition<unknown>, { observe, schedules: 3 }))
+  given.push(await explore(hub('failing', 'all', () => {}) as Definition<unknown>, { observe, schedules: 3 }))
+  const found = await explore(() => racingOver([]), { observe, schedules: 20 })
+  expect(found.divergence).toBeDefined()
+  given.push(found, found.data())
+  expect(given.length).toBeGreaterThan(6)
   expect(given.flatMap((value) => open(value))).toEqual([])
 })
 

@@ -34,6 +34,7 @@ describe('the model of an agent is', () => {
     expect(await resolveModel({ agent: 'Writer', model: 'openai/x' }, { env: {}, models })).toBe(own)
     expect(((await resolveModel({ agent: 'Critic' }, { env: {}, models })) as LanguageModelV3).modelId).toBe('sim')
     expect(seen).toEqual([{ agent: 'Writer', model: 'openai/x' }, { agent: 'Critic' }])
+    expect(seen.every((ref) => Object.isFrozen(ref))).toBe(true)
   })
 
   test('the provider and the id in the text that it names', async () => {

@@ -1,6 +1,7 @@
 import type { RunResult } from '../../engine/tutti.js'
 import { reportOf } from '../../inspect/report.js'
 import { painted, unpainted } from '../../inspect/theme.js'
+import { deepFreeze } from '../../kernel/deep-freeze.js'
 import { choicesOf } from './choices.js'
 import type { Explained } from './explain.js'
 import { explained } from './explain.js'
@@ -60,7 +61,7 @@ export async function exploration<O>(search: Search, about: About): Promise<Expl
     notExplored: notExplored(search, about.done, independent, away),
     notes: [...failingIn(search), ...notesOf(away, search.crashes)],
   }
-  return result<O>(search, data)
+  return result<O>(search, deepFreeze(data))
 }
 
 function result<O>(search: Search, data: ExplorationData): Exploration<O> {
@@ -89,7 +90,7 @@ function result<O>(search: Search, data: ExplorationData): Exploration<O> {
     html: () => explorationHtml(data),
     junit: () => explorationJunit(data),
   }
-  return Object.freeze(told)
+  return deepFreeze(told)
 }
 
 const publicOf = ({ kind, a, b, swap, explain }: Explained): NonNullable<Exploration['divergence']> => ({ kind, a, b, swap, explain })
