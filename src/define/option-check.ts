@@ -86,7 +86,9 @@ export function either(...kinds: readonly Kind[]): Kind {
  */
 export function optionProblems(given: Readonly<Record<string, unknown>>, kinds: Readonly<Record<string, Kind>>, where: string): Problem[] {
   const problems: Problem[] = []
-  for (const [key, value] of Object.entries(given)) {
+  // One that is inherited, such as a getter of a class, is taken like any other; beside those that there are, only own ones are meant.
+  for (const key of new Set([...Object.keys(given), ...Object.keys(kinds)])) {
+    const value = given[key]
     if (value === undefined) continue
     const at = where === '' ? key : `${where}.${key}`
     const kind = Object.hasOwn(kinds, key) ? kinds[key] : undefined

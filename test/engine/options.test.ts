@@ -124,6 +124,24 @@ const startRefusals: readonly (readonly [options: unknown, message: RegExp])[] =
   [{ signal: { aborted: true } }, /signal is an AbortSignal, not an object/],
 ]
 
+test('options that are inherited are held to what they must be, and taken', async () => {
+  await using tutti = await opened()
+  class Chosen {
+    readonly #id: string
+    constructor(id: string) {
+      this.#id = id
+    }
+    get id(): string {
+      return this.#id
+    }
+  }
+  for (const options of [Object.create({ id: 'a b!' }), new Chosen('a b!')])
+    expect(await refusal(() => tutti.start(finishing, options as never))).toMatch(/id is a text .*, not 'a b!'/)
+  expect((await tutti.runs()).runs).toEqual([])
+  expect((await tutti.start(finishing, Object.create({ id: 'made' }) as never)).id).toBe('made')
+  expect((await tutti.start(finishing, new Chosen('got'))).id).toBe('got')
+})
+
 test.each(startRefusals)('no run is started with %j', async (options, message) => {
   await using tutti = await opened()
   expect(await refusal(() => tutti.start(finishing, options as never))).toMatch(message)
