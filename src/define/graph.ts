@@ -70,6 +70,8 @@ type Upstream<S, D, J> = [D] extends [never]
           : false
 type Certainty<S, D> = D extends keyof S ? (S[D] extends Node<any, infer M> ? (true extends M ? 'maybe' : 'sure') : never) : never
 type Fresh<Id, S> = string extends keyof S ? unknown : Id extends keyof S ? `there is a step ${Id & string} already` : unknown
+/** With an `output` schema the output is what that gives, else what was made. */
+type Checked<Out, T> = [Out] extends [never] ? T : Out
 type NeedsInput<CI> = [CI] extends [never] ? {} : undefined extends CI ? {} : { input: unknown }
 
 /** What a step's functions are given. */
@@ -89,7 +91,7 @@ interface StepBase<Ctx, D extends string, J, W, X, It> {
 }
 
 /** Collects steps; each call gives a new builder, so that one can be gone on with in several ways. */
-export interface GraphBuilder<In = unknown, S = {}, Raw = In> {
+export interface GraphBuilder<In = unknown, S = {}, Raw = In, Out = never> {
   /** `run` is code, an agent or a whole definition; the latter two take their request from `input`. */
   step<
     const Id extends string,
@@ -108,7 +110,7 @@ export interface GraphBuilder<In = unknown, S = {}, Raw = In> {
         run: ((ctx: StepContext<In, Deps<S, D, J>, It>) => Maybe<T>) | Definition<CI, T> | Agent<string, CI, T>
         compensate?: (done: Done<T>) => unknown
       },
-  ): GraphBuilder<In, S & { [K in Id]: Node<OutOf<T, It, X>, CanSkip<S, D, W, X, It, J>> }, Raw>
+  ): GraphBuilder<In, S & { [K in Id]: Node<OutOf<T, It, X>, CanSkip<S, D, W, X, It, J>> }, Raw, Out>
   /** Waits, durably, for a person. */
   ask<const Id extends string, T, D extends keyof S & string = never>(
     id: Id & Fresh<Id, S>,
@@ -118,16 +120,16 @@ export interface GraphBuilder<In = unknown, S = {}, Raw = In> {
       schema: Schema<any, T>
       timeoutMs?: number
     },
-  ): GraphBuilder<In, S & { [K in Id]: Node<T, Upstream<S, D, 'all'>> }, Raw>
+  ): GraphBuilder<In, S & { [K in Id]: Node<T, Upstream<S, D, 'all'>> }, Raw, Out>
   /** Makes the definition, or throws INVALID_GRAPH with everything that is wrong with it. */
-  output(): Graph<Raw, Settled<S>, keyof S & string>
-  output<O>(result: (ctx: { readonly input: In; readonly steps: Settled<S> }) => O): Graph<Raw, O, keyof S & string>
+  output(): Graph<Raw, Checked<Out, Settled<S>>, keyof S & string>
+  output<O>(result: (ctx: { readonly input: In; readonly steps: Settled<S> }) => O): Graph<Raw, Checked<Out, O>, keyof S & string>
 }
 
 /** What holds for a whole graph. */
-export interface GraphOptions<Raw = any, In = any> {
+export interface GraphOptions<Raw = any, In = any, Out = unknown> {
   input?: Schema<Raw, In>
-  output?: Schema
+  output?: Schema<any, Out>
   limits?: Limits
   concurrency?: number
   stragglers?: 'wait' | 'cancel'
@@ -138,8 +140,11 @@ export interface GraphOptions<Raw = any, In = any> {
 }
 
 /** Begins a graph: steps with what they depend on. */
-export function graph<Raw = unknown, In = Raw>(name: string, options: GraphOptions<Raw, In> = {}): GraphBuilder<In, {}, Raw> {
-  return builder({ name, options }, null) as unknown as GraphBuilder<In, {}, Raw>
+export function graph<Raw = unknown, In = Raw, Out = never>(
+  name: string,
+  options: GraphOptions<Raw, In, Out> = {},
+): GraphBuilder<In, {}, Raw, Out> {
+  return builder({ name, options }, null) as unknown as GraphBuilder<In, {}, Raw, Out>
 }
 
 interface Head {

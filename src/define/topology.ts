@@ -44,6 +44,8 @@ type Team<E, I, J, O, A, S, R> = {
   [K in keyof O]: { readonly name?: string; output?: Schema<any, O[K]> }
 } & { [K in keyof A]: { readonly name?: string; answer?: Schema<any, A[K]> } } & { [K in Names<E>]: unknown }
 type EndOutput<E, O> = { [K in keyof O]: 'End' extends Targets<E, K> ? O[K] : never }[keyof O]
+/** With `result: 'list'` the output has what each finish said. */
+type Finishes<L, T> = [L] extends [never] ? T : readonly T[]
 type PerAgent<F> = { [K in Names<Edges<F>>]: unknown }
 
 /** Makes a topology, or throws INVALID_TOPOLOGY with everything that is wrong with it. */
@@ -58,6 +60,7 @@ export function topology<
   Out = never,
   Res = never,
   S = undefined,
+  L extends 'list' = never,
 >(def: {
   name: string
   flows: F
@@ -73,11 +76,11 @@ export function topology<
   /** Nodes where branches of one fork meet and become one. */
   joins?: 'auto' | readonly Names<Edges<F>>[]
   /** Absent: exactly one finish. */
-  result?: 'list' | ((finishes: readonly { by: string; branch: string; output: [Out] extends [never] ? unknown : Out }[]) => Res)
+  result?: L | ((finishes: readonly { by: string; branch: string; output: [Out] extends [never] ? unknown : Out }[]) => Res)
   version?: string
   /** Versions whose runs may go on under this one. */
   continues?: readonly string[]
-}): Topology<In, [Res] extends [never] ? ([Out] extends [never] ? EndOutput<Edges<F>, O> : Out) : Res, Names<Edges<F>>> {
+}): Topology<In, [Res] extends [never] ? Finishes<L, [Out] extends [never] ? EndOutput<Edges<F>, O> : Out> : Res, Names<Edges<F>>> {
   if (typeof def !== 'object' || def === null) throw new TypeError('topology() takes an object: topology({ name, flows, agents })')
   return build(def as unknown as Given) as never
 }
