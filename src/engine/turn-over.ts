@@ -36,7 +36,7 @@ function listening(): Listener {
   const listener: Listener = Object.assign(
     (reason: unknown): void => {
       if (typeof reason === 'object' && reason !== null && isOver in reason) return
-      if (process.listeners(event).some((other) => other !== listener)) return
+      if (process.listeners(event).some((other) => !isOurs(other))) return
       process.off(event, listener)
       void Promise.reject(reason)
       // Where the process goes on after that, so do we.
