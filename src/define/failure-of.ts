@@ -11,6 +11,11 @@ export class CodedFailure extends Error {
     this.name = failure.code
     this.failure = failure
   }
+
+  /** What a body tells it by when it catches it. Not a field of its own: what is made of those that it has stays as it is. */
+  get code(): Failure['code'] {
+    return this.failure.code
+  }
 }
 
 /** A value over the limit is a final failure, never a retry. */

@@ -463,6 +463,29 @@ test.each<[string, () => unknown]>([
   expect(ran).toBe(1)
 })
 
+test('what the engine throws into a body has its code, and is the same failure if it is thrown on', async () => {
+  await using tutti = await opened()
+  const caught: unknown[] = []
+  const gives: (() => unknown)[] = [() => new Promise(() => {}), () => 'x'.repeat(17 * 2 ** 20)]
+  const throwing = (thrown: (error: Error) => unknown, idempotent?: false) =>
+    solo(async (turn) => {
+      for (const give of gives)
+        await turn.step('charge', give, { timeoutMs: 20, ...(idempotent === false && { idempotent }) }).catch((error) => {
+          caught.push(error.code)
+          if (caught.length % 2 === 0) throw thrown(error)
+        })
+      return turn.finish('charged')
+    })
+  const thrownOn = await (await tutti.start(throwing((error) => error))).result()
+  expect(thrownOn).toMatchObject({ status: 'failed', error: { code: 'VALUE_TOO_LARGE' } })
+  expect(thrownOn).not.toHaveProperty('error.data')
+  const copied = await (await tutti.start(throwing((error) => Object.assign(new Error(error.message), error), false))).result()
+  // Its fields are what they were.
+  expect(copied).toMatchObject({ status: 'failed', error: { code: 'AGENT_FAILED', data: { name: 'ACTIVITY_OUTCOME_UNKNOWN' } } })
+  expect(copied).not.toHaveProperty('error.data.code')
+  expect(caught).toEqual(['TIMEOUT', 'VALUE_TOO_LARGE', 'ACTIVITY_OUTCOME_UNKNOWN', 'ACTIVITY_OUTCOME_UNKNOWN'])
+})
+
 test('several of one name that must not be repeated are not by a retry, unless each has a key: then what it gave is given back', async () => {
   await using tutti = await opened()
   const charged: string[] = []
