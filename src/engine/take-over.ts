@@ -113,14 +113,13 @@ export class TakeOver {
     const waited = marked.size > 0 ? { waited: [...marked.keys()] } : {}
     const claim = { type: 'run.claim', epoch: row.epoch, ...(shape !== undefined && { shape }), ...waited } as const
     const missed = await missedBy(engine, entry.state)
-    const claimed = this.#port.submit(entry, claim)
-    // In the same append: nothing of it is performed before.
-    const told = missed === null ? null : this.#port.submit(entry, missed)
-    const { refusal } = await claimed
-    if (told !== null) await told
+    // In the same append: nothing of it is performed before. A pause comes before the claim: then it was given paused.
+    const said = missed === null ? [claim] : missed.type === 'run.pause' ? [missed, claim] : [claim, missed]
+    const outcomes = await Promise.all(said.map((command) => this.#port.submit(entry, command)))
+    const refusal = outcomes[said.indexOf(claim)]?.refusal
     if (refusal?.code === 'CANNOT_CONTINUE') return this.#giveBack(entry, row, refusal.message)
     this.#refused.delete(row.id)
-    if (told !== null) await this.#port.align(entry)
+    if (missed !== null) await this.#port.align(entry)
   }
 
   /** A run that this process can't go on with is left to others, as it is: it waits for its definition, until something else happens to it. */

@@ -237,7 +237,6 @@ function unpause(state: Folding): void {
   if (state.pausedAt === null) return
   state.pausedMs += state.at - state.pausedAt
   state.pausedAt = null
-  state.idle = false
 }
 
 function end(state: Folding, outcome: Outcome): void {

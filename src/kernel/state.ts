@@ -54,7 +54,7 @@ export interface State {
   readonly spent: Spent
   /** Whether a worker has it, as far as the journal knows: still so at the next claim means that the worker died. */
   readonly held: boolean
-  /** Whether that worker was given it paused, and it still is: then nothing of it was at work that the worker could have died of. */
+  /** Whether that worker was given it paused: it may have died before anything of it could begin, and who resumes it does not know. */
   readonly idle: boolean
   /** Where the journal says who has it now, and for which agents turns waited then; null: it was made there. */
   readonly claimed: { readonly seq: number; readonly waited: readonly string[] } | null

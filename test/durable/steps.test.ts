@@ -140,3 +140,32 @@ test('a turn that records something new before each death goes on as often as it
   const definition = deadly(tutti, (line) => place.write(line), { die: () => {}, records })
   expect(await ending(place, definition, ['run'])).toMatchObject([{ status: 'succeeded', output: 'it lives' }])
 })
+
+test('a turn that was begun once is not given up however many processes die that were given its run paused', patience, async () => {
+  using place = new Place()
+  const worker = (): Child => new Child('worker', place, { play: 'inOrder', options: { name: 'held', steps: ['a'], hangsAt: 'a' } })
+  await using first = worker()
+  await first.line()
+  first.tell(JSON.stringify({ start: ['run'] }))
+  await until('it is begun', () => place.lines('executed').length === 1)
+  const engine = await tutti.open({ store: place.store })
+  const run = await engine.run('run')
+  await run.pause()
+  await first.kill()
+  for (let deaths = 1; deaths <= 5; deaths++) {
+    await using next = worker()
+    let claims = 0
+    for await (const { type } of run.events()) if (type === 'run.claimed' && ++claims === deaths) break
+    // It is as good as dead, and nobody knows yet.
+    next.signal('SIGSTOP')
+    await run.resume()
+    await run.pause()
+    await next.kill()
+  }
+  await run.resume()
+  await engine.close()
+  const definition = inOrder(tutti, (line) => place.write(line), { name: 'held', steps: ['a'] })
+  await using last = await tutti.open({ store: place.store, definitions: [definition], invariants: true })
+  expect(await (await last.run('run')).result()).toMatchObject({ status: 'succeeded', output: ['a'] })
+  expect(place.lines('executed')).toHaveLength(2)
+})

@@ -3,7 +3,7 @@ import type { Store, Tutti } from 'tutti'
 import { graph, open, resource, TuttiError } from 'tutti'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { deferred, rest, timed } from '../engine/opened.js'
+import { deferred, journalSoFar, rest, timed, typesOf } from '../engine/opened.js'
 import { lasting } from './lasting.js'
 
 /** A run that waits for a child that waits for a grandchild that waits for a person; `did` has what was done and undone. */
@@ -134,6 +134,9 @@ describe('a pause', () => {
     await using second = await again()
     await untilAll(second, 'paused')
     expect(did).toEqual(['first', 'pay'])
+    // Said before the claim: whoever takes it is given it paused, and does not die of what it does.
+    const child = await second.run('R:all:0')
+    expect(typesOf(await journalSoFar(child)).slice(-2)).toEqual(['run.paused', 'run.claimed'])
   })
 
   test('of one of them for itself outlasts a resume of the run that waits for it', async () => {

@@ -48,7 +48,17 @@ test('nor is one of a run that is paused, of which nobody who has it executes an
   const paused = decided(started(solo), { type: 'run.pause' })
   expect(failedAfter(paused)).toBe(null)
   const claimed = [2, 3, 4, 5, 6].reduce((state, epoch) => decided(state, { type: 'run.claim', epoch }), paused)
-  expect(failedAfter(decided(claimed, { type: 'run.resume' }))).toBe(4)
+  // Whoever was given it paused may have been dead when it was resumed: the four are those after it.
+  expect(failedAfter(decided(decided(claimed, { type: 'run.resume' }), { type: 'run.claim', epoch: 7 }))).toBe(4)
+})
+
+test('nor is one of a run that is resumed and paused while nobody has it, however many have died who were given it paused', () => {
+  let state = decided(started(solo), { type: 'run.pause' })
+  for (let epoch = 2; epoch <= 9; epoch++)
+    for (const command of [{ type: 'run.claim', epoch }, { type: 'run.resume' }, { type: 'run.pause' }] as const)
+      state = decided(state, command)
+  expect(state.status).toBe('running')
+  expect(state.crashes.get('r')).toBe(1)
 })
 
 test('nor is an undo of a run that is paused', () => {
