@@ -307,6 +307,12 @@ export class Engine {
     return outcome
   }
 
+  /** What was said of a run before, by somebody who may have died since, is so of those that it waits for. */
+  async alignAgain(runId: string): Promise<void> {
+    const entry = await this.current(runId)
+    if (entry !== null) await this.#align(entry)
+  }
+
   /** What was said of a run is so of those that it waits for. If that can't be seen to now, then whoever takes them over does. */
   #align(entry: RunEntry): Promise<void> {
     // One after the other: who comes second finds done what the first did.

@@ -30,7 +30,8 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
   const send = async (command: KernelCommand, o: Command | undefined, detail: unknown): Promise<void> => {
     const request = JSON.stringify([command.type, id, detail ?? null])
     const { outcome } = await onceUnder(engine, o?.key, { request, run: id }, (put) => engine.submit(id, command, put))
-    if (outcome?.refusal !== undefined) throw refused(outcome.refusal)
+    if (outcome === null) await engine.alignAgain(id)
+    else if (outcome.refusal !== undefined) throw refused(outcome.refusal)
   }
 
   const by = (o: Command | undefined): { by?: string } => (o?.by === undefined ? {} : { by: o.by })
