@@ -352,11 +352,10 @@ export async function undoChildRun(engine: Engine, parent: State, child: string,
   const id = undoRunId(child)
   const state = (await engine.current(child))?.state
   const run = state?.run ?? null
-  const definition = state === undefined ? null : await engine.definitionOf(state)
-  if (state === undefined || run === null || parent.run === null || definition === null)
+  if (state === undefined || run === null || parent.run === null)
     throw new CodedFailure({
       code: 'CHILD_FAILED',
-      message: `the child run ${child} is gone, or its definition is`,
+      message: `the child run ${child} is gone, and nobody knows what to undo of it: delete ended runs only after the runs that they belong to`,
       retryable: false,
       at: {},
     })
@@ -371,7 +370,7 @@ export async function undoChildRun(engine: Engine, parent: State, child: string,
     undoes,
     ...(above !== null && { parent: above }),
   } as const
-  const { refusal } = await engine.create(id, definition, command)
+  const { refusal } = await engine.create(id, await engine.definitionOf(state), command)
   if (refusal !== undefined && refusal.code !== 'RUN_EXISTS') throw new Error(refusal.message)
   const over = await ended(engine, parent.run.id, id, signal)
   if (over.undo.left.size === 0) return

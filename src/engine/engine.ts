@@ -325,14 +325,14 @@ export class Engine {
     return entry.aligned
   }
 
-  /** Submits the first command of a run. */
-  async create(runId: string, definition: Internals, command: Command, put?: Put): Promise<Outcome> {
+  /** Submits the first command of a run. With no definition here it waits for who has it. */
+  async create(runId: string, definition: Internals | null, command: Command, put?: Put): Promise<Outcome> {
     while (this.#backlog.isFull) await this.#backlog.room()
     // That there is one of this id already is for the store to say: one that is over may have been deleted since.
     const known = this.#entries.get(runId)
     const entry = known === undefined || isForgettable(known) ? newEntry(runId, definition) : known
     this.#remember(entry)
-    const kept = this.#definitions.keep(runId, definition)
+    const kept = definition !== null && this.#definitions.keep(runId, definition)
     if (kept) this.#bodies.lookAgain()
     try {
       const outcome = await this.#loop.submit(entry, command, { put, owned: false })

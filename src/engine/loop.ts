@@ -351,6 +351,8 @@ export class Loop {
       if (before !== null) checkInvariants(before, decision.events)
       if (put !== undefined) puts = [...puts, put]
     }
+    // What is made here and can't be executed here is given back at once.
+    if (entry.state === newState && entry.definition === null) series.decide({ type: 'run.release' })
     const state = series.state()
     const { events } = series
     const held = isOver(state) ? nobody : heldBy(entry)
@@ -391,8 +393,10 @@ export class Loop {
     if (creates) {
       const { shape, tags } = state.run
       item.create = { definition: shape.name, version: shape.version, tags }
-      item.own = 'take'
-    } else {
+    }
+    // One that is made and given back at once is nobody's from the beginning.
+    if (creates !== isReleased(events, state)) item.own = creates ? 'take' : 'release'
+    if (item.own !== 'take') {
       const wake = wakeOf(entry, state, events, at, this.#port)
       if (wake !== undefined) item.wake = wake
     }
@@ -401,7 +405,6 @@ export class Loop {
     if (creates || statusOf(before) !== statusOf(state)) item.status = statusOf(state)
     const agents = agentMarks(entry.marked, held)
     if (creates || agents.length > 0 || waitsChanged(before, state)) item.waits = waitsOf(state, held)
-    if (isReleased(events, state)) item.own = 'release'
     if (isOver(state) && !isOver(before)) item.ended = true
     const same = before.asks === state.asks && before.status === state.status && before.pausedAt === state.pausedAt
     const marks = same ? agents : [...marksOf(before, state), ...agents]

@@ -308,3 +308,54 @@ test('several processes that can not go on with a run each look at it once', pat
   expect(logged).toHaveLength(2)
   for (const engine of engines) await engine.close()
 })
+
+test(
+  'what a child run of another version has done waits to be undone for who has that version, and is not given up',
+  patience,
+  async () => {
+    using place = new Place()
+    const undone: string[] = []
+    const made = (version: string): Made => {
+      const child = tutti
+        .graph('child', { version })
+        .step('book', { run: () => 'booked', compensate: () => void undone.push(version) })
+        .output()
+      return tutti
+        .graph('parent')
+        .step('part', { run: child, input: () => null })
+        .ask('sure', { after: ['part'], question: () => 'sure?', schema: z.any() })
+        .output()
+    }
+    const first = await open(place, made('1'))
+    await first.start('parent', { id: 'run' })
+    await until(async () => (await first.asks()).length === 1)
+    await first.close()
+    await using engine = await open(place, made('2'))
+    const run = await engine.run('run')
+    await run.cancel()
+    await until(async () => (await engine.runs()).runs.some(({ id }) => id === 'run:part:undo'))
+    const undo = await engine.run('run:part:undo')
+    await waitsForDefinition(undo)
+    expect(await run.status()).toBe('compensating')
+    // Another owner of the parent finds it, and waits for it as well.
+    await engine.close()
+    await using second = await open(place, made('2'))
+    await using old = await open(place, made('1'))
+    expect(await (await second.run('run')).result()).toMatchObject({ status: 'cancelled', rollback: 'complete' })
+    expect(undone).toEqual(['1'])
+    const types: string[] = []
+    for await (const { type } of (await old.run('run:part:undo')).events()) types.push(type)
+    // Nobody had it before: nobody can have died of it.
+    expect(types).toEqual([
+      'run.started',
+      'run.decided',
+      'run.compensating',
+      'undo.planned',
+      'undo.started',
+      'run.released',
+      'run.claimed',
+      'undo.completed',
+      'run.succeeded',
+    ])
+  },
+)

@@ -1,7 +1,7 @@
 import { agent, graph, topology } from 'tutti'
 import { script } from 'tutti/testing'
 import { expect, test } from 'vitest'
-import { opened, rest, timed } from '../engine/opened.js'
+import { journal, opened, rest, timed } from '../engine/opened.js'
 
 const boom = (): never => {
   throw new Error('no')
@@ -48,6 +48,33 @@ test('a run that undoes a child is not cancelled, and who tries is told what it 
   })
   go()
   expect(await run.result()).toMatchObject({ rollback: 'complete' })
+})
+
+test('what a child has done that was deleted can not be undone, and the failure says why', async () => {
+  await using at = await timed()
+  const child = graph('child')
+    .step('a', { run: () => 'a', compensate: () => {} })
+    .output()
+  const parent = graph('parent')
+    .step('part', { run: child, input: () => null })
+    .step('end', {
+      after: ['part'],
+      run: async () => {
+        await at.clock.sleep(1)
+        await at.tutti.gc({ olderThanMs: 0 })
+        boom()
+      },
+    })
+    .output()
+  const run = await at.tutti.start(parent, { id: 'p' })
+  await rest()
+  await at.clock.advance(1)
+  expect(await run.result()).toMatchObject({ status: 'failed', rollback: 'partial' })
+  const failed = (await journal(run)).find(({ type }) => type === 'undo.failed')
+  expect(failed).toMatchObject({
+    final: true,
+    error: { code: 'CHILD_FAILED', message: expect.stringMatching(/^the child run p:part is gone, .* delete ended runs only after/) },
+  })
 })
 
 test('a child that has nothing to undo leaves nothing to undo', async () => {
