@@ -13,7 +13,10 @@ import { escaped, type Shown } from './shown.js'
 import type { Terminal } from './terminal.js'
 import { WatchedStore } from './watched-store.js'
 
-/** How long bodies that do not listen to their signal are waited for when a person has interrupted; a run survives that they are cut off. */
+/**
+ * When a person has interrupted: how long what is in flight may take to come to its end, and then how long bodies that do not listen to
+ * their signal are waited for; a run survives that they are cut off.
+ */
 const letGoMs = 1_000
 
 /** How often is looked whether a run that is paused has come to rest. */
@@ -75,18 +78,23 @@ export class Session implements AsyncDisposable {
     else this.#progress.note(line)
   }
 
-  /** Goes on with a run until it stops, and tells how it goes. Ctrl-C pauses it, durably; another one kills. */
+  /**
+   * Goes on with a run until it stops, and tells how it goes. Ctrl-C pauses it, durably, and what is in flight is decided if it ends soon;
+   * another one kills.
+   */
   async drive(run: Run, { tree, progress }: Following): Promise<Driven> {
     // Kept to the end of the process: the second one must kill also while what the first has paused is let go.
     const interrupt = (this.#interrupt ??= new Interrupt(this.terminal, () => this.#watched.moved()))
     this.#progress = progress
+    let pausedHere: number | null = null
     try {
       for (;;) {
         const { version } = this.#watched
         progress.take(await tree.catchUp(), tree)
         const stop = tree.stop()
-        if (stop !== null) return stop
-        if (interrupt.came && (await pausedBy(run))) return { kind: 'interrupted' }
+        if (stop !== null) return stop.kind === 'paused' && pausedHere !== null ? { kind: 'interrupted' } : stop
+        if (interrupt.came && pausedHere === null && (await pausedBy(run))) pausedHere = performance.now()
+        if (pausedHere !== null && performance.now() - pausedHere >= letGoMs) return { kind: 'interrupted' }
         if ((await run.summary()).waitsFor.includes('definition')) throw await this.#cannotContinue(run)
         // That something is not in flight any more is written nowhere.
         const again = tree.state().pausedAt === null ? undefined : setTimeout(() => this.#watched.moved(), lookMs)

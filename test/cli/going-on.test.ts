@@ -23,6 +23,43 @@ describe('Ctrl-C', () => {
     expect(place.read('effects.log')).toBe('first\nbegin\n')
   })
 
+  test('lets the turn in flight come to its end, and a resume does not do its effect again', async () => {
+    using place = new Place()
+    place.write(
+      'charging.mjs',
+      `import { appendFileSync, existsSync } from 'node:fs'
+import { topology } from 'tutti'
+const log = (text) => appendFileSync('effects.log', text + '\\n')
+export default topology({
+  name: 'charging',
+  flows: ['Start -> A -> B -> End'],
+  agents: {
+    A: async (turn) => {
+      await turn.step('charge', async () => {
+        log('begin')
+        while (!existsSync('go')) await new Promise((resolve) => setTimeout(resolve, 10))
+        log('charged')
+      })
+      return turn.invoke('B')
+    },
+    B: (turn) => (log('B'), turn.finish('done')),
+  },
+})
+`,
+    )
+    const run = place.begin('run', 'charging.mjs', '--id', 'c')
+    await until('it charges', () => place.read('effects.log') === 'begin\n')
+    run.process.kill('SIGINT')
+    await until('it is paused', () => run.err().includes('run.paused'))
+    place.write('go', '')
+    expect(await run.end).toMatchObject({
+      code: 130,
+      err: expect.stringMatching(/turn\.completed[^]*paused c; go on with: tutti resume c\n$/),
+    })
+    expect(await place.tutti('resume', 'c')).toMatchObject({ code: 0, out: 'done\n' })
+    expect(place.read('effects.log')).toBe('begin\ncharged\nB\n')
+  })
+
   test('twice kills, also code that does not listen, and the run is paused all the same', async () => {
     using place = new Place()
     place.write('deaf.mjs', files.waiting.replace('if (signal.aborted) throw signal.reason', ''))

@@ -34,7 +34,7 @@ describe.skipIf(!hasTmux())('in a real terminal', () => {
     await screen.shows(/▶ second/)
     screen.press('C-c')
     // The terminal has shown the key where the tree is drawn over.
-    await screen.shows(/\nwaiting w running.*\n.*✓ first.*\n.*▶ second.*\n.*third.*\npaused w; go on with: tutti resume w\s+ended 130/)
+    await screen.shows(/\nwaiting w paused.*\n.*✓ first.*\n.*▶ second.*\n.*third.*\npaused w; go on with: tutti resume w\s+ended 130/)
     place.write('go', '')
     screen.type('clear; tutti resume w; echo "ended $?"')
     const resumed = await screen.shows(/ended 0/)
