@@ -7,7 +7,7 @@ import type { Exploration } from '../testing/explore/exploration.js'
 import { exploreRun } from '../testing/explore/explore-run.js'
 import { freshModule } from '../testing/explore/fresh-module.js'
 import type { CliCommand } from './cli-command.js'
-import { jsonOption, storeOption } from './cli-command.js'
+import { againHelp, jsonOption, storeOption } from './cli-command.js'
 import { wrongUse } from './cli-error.js'
 import { definitionOf } from './definition-of.js'
 import { exitCode } from './exit-code.js'
@@ -51,7 +51,7 @@ export const command: CliCommand = {
       .option(...jsonOption)
       .addHelpText(
         'after',
-        '\nModels are simulated unless the file exports `models`; a file that exports `check` says there what else explore() takes: answers, allow, faults, observe.',
+        `\nModels are simulated unless the file exports \`models\`; a file that exports \`check\` says there what else explore() takes: answers, allow, faults, observe.\n\n${againHelp}`,
       ),
   run: async (terminal, [file], options: Options) => {
     const schedules = schedulesOf(options.schedules)
@@ -90,7 +90,7 @@ async function ofFile(file: string | undefined, { input }: Options, said: Said):
   return explore(freshOf(loaded), given as ExploreOptions<any, unknown>)
 }
 
-/** Nothing of a recorded run is performed again: what its steps and its models gave, and what people answered, is given back. */
+/** What a recorded run did in `step`, and what its models and people said, is given back; all other code is executed in every order. */
 async function ofRun(
   terminal: Terminal,
   run: string,

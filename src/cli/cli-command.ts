@@ -17,5 +17,9 @@ export const jsonOption = ['--json', 'print JSON'] as const
 /** The option of every command that goes on with a run. */
 export const fileOption = ['--file <file>', 'the file that has its definition now, if not the one it was started from'] as const
 
+/** What every command says that executes the code of a recorded run again. */
+export const againHelp =
+  'What a recorded run did in `step`, and what its models and people said, is given back. All other code is executed, also the `run` of a graph step: what has effects belongs in `step`.'
+
 /** The option of every command that makes a file. */
 export const outputOption = ['-o, --output <file>', 'write it there instead of printing it'] as const

@@ -22,7 +22,11 @@ export const commands: readonly Listed[] = [
   { name: 'answer', summary: 'answer a question and go on to the next stop', load: () => import('./answer.js') },
   { name: 'agents', summary: 'list agents; pause, resume, stop, start or terminate one', load: () => import('./agents.js') },
   { name: 'check', summary: 'play a workflow in many orders, and compare what comes of them', load: () => import('./check.js') },
-  { name: 'replay', summary: 'execute a recorded run again without effects, and compare', load: () => import('./replay.js') },
+  {
+    name: 'replay',
+    summary: 'execute the code of a recorded run again with what its steps gave, and compare',
+    load: () => import('./replay.js'),
+  },
   { name: 'graph', summary: 'draw who may call whom, or what comes after what', load: () => import('./graph.js') },
   { name: 'doctor', summary: 'look at what tutti needs, and say how to mend it', load: () => import('./doctor.js') },
   { name: 'init', summary: 'make a project with a workflow, a test and the race check', load: () => import('./init.js') },

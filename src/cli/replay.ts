@@ -4,7 +4,7 @@ import type { RunRow, Store } from '../engine/store.js'
 import { evolve } from '../kernel/evolve.js'
 import { isOver, newState } from '../kernel/state.js'
 import type { CliCommand } from './cli-command.js'
-import { fileOption, jsonOption, storeOption } from './cli-command.js'
+import { againHelp, fileOption, jsonOption, storeOption } from './cli-command.js'
 import { CliError, notFound } from './cli-error.js'
 import { definitionOf } from './definition-of.js'
 import { exitCode } from './exit-code.js'
@@ -28,7 +28,8 @@ export const command: CliCommand = {
       .argument('<id>', 'the run')
       .option(...storeOption)
       .option(...fileOption)
-      .option(...jsonOption),
+      .option(...jsonOption)
+      .addHelpText('after', `\n${againHelp}`),
   run: async (terminal, [given], { store: where, file, json }: Options) => {
     const store = await openExisting(where)
     const row = await findRun(store, given as string)

@@ -33,6 +33,24 @@ test('a recorded run is executed again without its effects, and code that does s
   expect(place.read('effects.log')).toBe('fetch\n')
 })
 
+test('what a step has recorded is given back; all other code is executed again, and the help says so', async () => {
+  using place = new Place()
+  place.write(
+    'plain.mjs',
+    `import { appendFileSync } from 'node:fs'
+import { graph } from 'tutti'
+const write = (text) => appendFileSync('effects.log', text)
+export default graph('plain').step('a', { run: async ({ step }) => (write('outside '), step('in', () => write('inside '))) }).output()`,
+  )
+  expect((await place.tutti('run', 'plain.mjs', '--id', 'p')).code).toBe(0)
+  expect((await place.tutti('replay', 'p')).code).toBe(0)
+  expect(place.read('effects.log')).toBe('outside inside outside ')
+  expect((await place.tutti('check', '--from-run', 'p', '--schedules', '1')).code).toBe(0)
+  expect(place.read('effects.log').match(/inside/g)).toHaveLength(1)
+  const helps = await Promise.all(['replay', 'check'].map((name) => place.tutti(name, '--help')))
+  for (const { out } of helps) expect(out).toContain('All other code is executed, also the `run` of a graph step')
+})
+
 test('the demo, with its fork, its question and its answer, does the same again; what can not be executed again says why', async () => {
   using place = new Place()
   place.write('asking.mjs', files.asking)
