@@ -1,6 +1,7 @@
 import type { RunRow } from '../engine/store.js'
 import type { CliCommand } from './cli-command.js'
 import { fileOption, jsonOption, storeOption } from './cli-command.js'
+import { notUndone } from './event-line.js'
 import { exitCode } from './exit-code.js'
 import { findRun } from './find-run.js'
 import type { Loaded } from './load-file.js'
@@ -32,11 +33,12 @@ export const command: CliCommand = {
     const run = await session.tutti.run(row.id)
     await run.cancel({ by: 'tutti cancel', ...(reason !== undefined && { reason }) })
     const stop = await session.settled(run)
-    const status = stop?.kind === 'ended' ? stop.outcome.status : 'running'
-    if (json === true) terminal.json({ id: row.id, status })
+    const end = stop?.kind === 'ended' ? stop : null
+    const status = end?.outcome.status ?? 'running'
+    if (json === true) terminal.json({ id: row.id, status, ...end?.rolled })
     terminal.note(
-      stop?.kind === 'ended'
-        ? shown`${row.id} is ${status}`
+      end !== null
+        ? shown`${row.id} is ${status}${notUndone(end.rolled)}`
         : shown`${row.id} is being cancelled: a process that has its code must let go of what is in flight`,
     )
     return exitCode.done

@@ -1,6 +1,6 @@
 import type { Action } from '../kernel/action.js'
 import type { Ask } from '../inspect/ask.js'
-import type { AskData, Event } from '../kernel/event.js'
+import type { AskData, Event, RolledBack } from '../kernel/event.js'
 import type { Failure } from '../kernel/failure.js'
 import { escaped, type Shown, shown, value } from './shown.js'
 
@@ -21,11 +21,11 @@ function whatOf(event: Event): Shown {
     case 'run.started':
       return shown`${event.definition} ${value(event.input)}`
     case 'run.succeeded':
-      return value(event.output)
+      return shown`${value(event.output)}${notUndone(event)}`
     case 'run.failed':
-      return failure(event.error)
+      return shown`${failure(event.error)}${notUndone(event)}`
     case 'run.cancelled':
-      return shown`${event.reason ?? ''}`
+      return shown`${event.reason ?? ''}${notUndone(event)}`
     case 'run.paused':
     case 'run.resumed':
       return event.by === undefined ? shown`` : shown`by ${event.by}`
@@ -121,6 +121,11 @@ function counted(names: readonly string[]): string {
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
   const parts = [...counts].map(([name, count]) => (count === 1 ? name : `${name} ×${count}`))
   return parts.length <= namesMax ? parts.join(', ') : `${parts.slice(0, namesMax).join(', ')} and ${parts.length - namesMax} others`
+}
+
+/** What could not be undone, if there is such: it is never left out where the end of a run is told. */
+export function notUndone({ notUndone: left }: Partial<RolledBack>): Shown {
+  return left === undefined ? shown`` : escaped(`; not undone: ${counted(left)}`, 'bad')
 }
 
 /** A failure with where it began. */

@@ -3,7 +3,8 @@ import { childRunId } from '../engine/child-run.js'
 import { askView } from '../engine/run-view.js'
 import type { RunRow, Store } from '../engine/store.js'
 import type { Ask } from '../inspect/ask.js'
-import type { Event } from '../kernel/event.js'
+import { rollbackOf } from '../kernel/compensation.js'
+import type { Event, RolledBack } from '../kernel/event.js'
 import { evolve } from '../kernel/evolve.js'
 import { attemptId } from '../kernel/ids.js'
 import type { Attempt, Outcome, State } from '../kernel/state.js'
@@ -18,7 +19,7 @@ export interface Seen {
 
 /** Where a run does not go on by itself. */
 export type Stop =
-  | { readonly kind: 'ended'; readonly outcome: Outcome }
+  | { readonly kind: 'ended'; readonly outcome: Outcome; readonly rolled: RolledBack }
   /** It is paused itself, or waits for child runs that are. */
   | { readonly kind: 'paused'; readonly runs: readonly string[] }
   | { readonly kind: 'person'; readonly asks: readonly Ask[] }
@@ -90,7 +91,7 @@ export class RunTree {
   stop(id: string = this.id): Stop | null {
     const state = this.state(id)
     if (state.run === null) return null
-    if (isOver(state)) return state.outcome === null ? null : { kind: 'ended', outcome: state.outcome }
+    if (isOver(state)) return state.outcome === null ? null : { kind: 'ended', outcome: state.outcome, rolled: rollbackOf(state) }
     if (state.aborting.size > 0) return null
     const inFlight = state.pausedAt === null ? null : (this.#inFlight.get(id) ?? null)
     const children: Stop[] = []

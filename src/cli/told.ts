@@ -1,6 +1,7 @@
 import type { Ask } from '../inspect/ask.js'
+import type { RolledBack } from '../kernel/event.js'
 import { storePlace } from '../stores/open-store.js'
-import { failure, questionOf } from './event-line.js'
+import { failure, notUndone, questionOf } from './event-line.js'
 import type { Driven } from './session.js'
 import { drawn, escaped, type Shown, shown, text } from './shown.js'
 import { jsonText, type Terminal } from './terminal.js'
@@ -18,10 +19,12 @@ export function tell(terminal: Terminal, run: Named, driven: Driven, json: boole
   switch (driven.kind) {
     case 'ended': {
       const { outcome } = driven
+      const left = notUndone(driven.rolled)
       if (outcome.status === 'succeeded') {
         if (!json) terminal.data(typeof outcome.output === 'string' ? text(outcome.output) : drawn(jsonText(outcome.output)))
-      } else if (outcome.status === 'failed') terminal.note(shown`the run ${run.id} failed: ${failure(outcome.error)}`)
-      else terminal.note(shown`the run ${run.id} was cancelled${outcome.reason === null ? '' : `: ${outcome.reason}`}`)
+        if (driven.rolled.notUndone !== undefined) terminal.note(shown`the run ${run.id} succeeded${left}`)
+      } else if (outcome.status === 'failed') terminal.note(shown`the run ${run.id} failed: ${failure(outcome.error)}${left}`)
+      else terminal.note(shown`the run ${run.id} was cancelled${outcome.reason === null ? '' : `: ${outcome.reason}`}${left}`)
       return
     }
     case 'paused':
@@ -56,7 +59,7 @@ function tellLost(terminal: Terminal, run: Named, driven: Exclude<Driven, { kind
 function jsonOf(id: string, driven: Driven): object {
   switch (driven.kind) {
     case 'ended':
-      return { id, ...driven.outcome }
+      return { id, ...driven.outcome, ...undoingOf(driven) }
     case 'paused':
       return driven.runs.includes(id) ? { id, status: 'paused' } : { id, status: 'running', paused: driven.runs }
     case 'interrupted':
@@ -66,6 +69,11 @@ function jsonOf(id: string, driven: Driven): object {
     case 'agent':
       return { id, status: 'running', waitsFor: ['agent'], agents: driven.agents }
   }
+}
+
+/** What is said of undoing as data: of a run that succeeded only if there was something to undo, as in its journal. */
+function undoingOf({ outcome, rolled }: Extract<Driven, { kind: 'ended' }>): Partial<RolledBack> {
+  return outcome.status === 'succeeded' && rolled.rollback === 'none' ? {} : rolled
 }
 
 /** What somebody is asked, and how to answer. */

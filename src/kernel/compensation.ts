@@ -2,6 +2,7 @@ import { crashesMax } from './crashes.js'
 import type { Refusal } from './command.js'
 import type { Draft } from './draft.js'
 import { emit } from './draft.js'
+import type { RolledBack } from './event.js'
 import type { Failure } from './failure.js'
 import { entryOf } from './fold-undo.js'
 import { byId, compareIds, rootBarrier, undoTimer } from './ids.js'
@@ -110,10 +111,7 @@ function causeOf(outcome: Outcome): Failure {
 }
 
 /** How much of what was to be undone is: all of it, or not; or there was nothing. Where a slot reads cancelled, nobody is told what came of it. */
-export function rollbackOf(state: State): {
-  readonly rollback: 'none' | 'complete' | 'partial'
-  readonly notUndone?: readonly string[]
-} {
+export function rollbackOf(state: State): RolledBack {
   const { undo } = state
   const seen = [...undo.undone.entries()].some(([barrier, path]) => barrier === rootBarrier || !readsCancelled(state, path))
   if (undo.left.size === 0) return { rollback: seen ? 'complete' : 'none' }

@@ -196,6 +196,27 @@ export default topology({ name: 'failing', flows: ['Start -> A -> B -> End'], ag
   })
 })
 
+test('what could not be undone is said wherever the end of a run is told, in words and as data', async () => {
+  using place = new Place()
+  const file = (then: string): string => `import { graph } from 'tutti'
+const schema = { '~standard': { version: 1, vendor: 'test', validate: (value) => ({ value }) } }
+export default graph('stuck').step('a', { run: () => 1, compensate: () => { throw new Error('stuck') } })${then}.output()`
+  place.write('failing.mjs', file(".step('b', { after: ['a'], run: () => { throw new Error('b broke') } })"))
+  place.write('asking.mjs', file(".ask('b', { after: ['a'], question: () => 'go on?', schema })"))
+  const [told, data, asked] = await Promise.all([
+    place.tutti('run', 'failing.mjs', '--id', 'told'),
+    place.tutti('run', 'failing.mjs', '--id', 'data', '--json'),
+    place.tutti('run', 'asking.mjs', '--id', 'asked'),
+    place.tutti('run', 'asking.mjs', '--id', 'also'),
+  ])
+  expect(told).toMatchObject({ code: 1, err: expect.stringMatching(/the run told failed: STEP_FAILED b broke.*; not undone: a\n$/) })
+  expect(JSON.parse(data.out)).toMatchObject({ status: 'failed', rollback: 'partial', notUndone: ['a'] })
+  expect((await place.tutti('tail', 'told')).out).toMatch(/run\.failed STEP_FAILED b broke.*; not undone: a\n$/)
+  expect(asked.code).toBe(4)
+  expect((await place.tutti('cancel', 'asked')).err).toMatch(/asked is cancelled; not undone: a\n$/)
+  expect(await place.json('cancel', 'also')).toEqual({ id: 'also', status: 'cancelled', rollback: 'partial', notUndone: ['a'] })
+})
+
 test('code that ends the process, or waits for what never comes, does not let a command look as if it were done', async () => {
   using place = new Place()
   place.write('leaving.mjs', 'process.exit(0)')
