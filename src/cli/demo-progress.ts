@@ -24,14 +24,9 @@ export class DemoProgress implements Progress {
     for (const { event } of seen) {
       const line = this.#told(event)
       const seconds = (event.at - (tree.state().run?.startedAt ?? event.at)) / 1_000
-      if (line !== null) this.note(shown`${escaped(`${seconds.toFixed(1).padStart(5)} s`, 'dim')}  ${line}`)
+      if (line !== null) this.#terminal.note(shown`${escaped(`${seconds.toFixed(1).padStart(5)} s`, 'dim')}  ${line}`)
     }
     this.#tree?.take(seen, tree)
-  }
-
-  note(line: Shown): void {
-    if (this.#tree === null) this.#terminal.note(line)
-    else this.#tree.note(line)
   }
 
   end(): void {

@@ -10,6 +10,7 @@ const nothingLeft = 13
 export function tellWhoLeaves(terminal: Terminal): void {
   process.on('exit', (code) => {
     if (terminal.isLeft) return
+    terminal.settle()
     const why =
       process.exitCode === nothingLeft
         ? 'what was loaded waits for something that never comes'

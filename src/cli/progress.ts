@@ -1,7 +1,6 @@
 import { eventLine } from './event-line.js'
 import { LiveTree } from './live-tree.js'
 import type { RunTree, Seen } from './run-tree.js'
-import type { Shown } from './shown.js'
 import { cut } from './shown.js'
 import type { Terminal } from './terminal.js'
 
@@ -10,8 +9,6 @@ export interface Progress {
   /** What had happened before anybody was there to be told. */
   past(seen: readonly Seen[]): void
   take(seen: readonly Seen[], tree: RunTree): void
-  /** A line beside it. */
-  note(line: Shown): void
   /** Leaves what it has drawn as it is. */
   end(): void
 }
@@ -28,7 +25,6 @@ function lineProgress(terminal: Terminal): Progress {
       for (const { run, event } of seen)
         terminal.note(eventLine(event, tree.state().run?.startedAt ?? event.at, run === tree.id ? undefined : run))
     },
-    note: (line) => terminal.note(line),
     end: () => {},
   }
 }
@@ -39,7 +35,6 @@ const everyMs = 80
 class TreeProgress implements Progress {
   readonly #terminal: Terminal
   readonly #model = new LiveTree()
-  #drawn = 0
   #timer: NodeJS.Timeout | null = null
   #tree: RunTree | null = null
 
@@ -55,14 +50,8 @@ class TreeProgress implements Progress {
     this.past(seen)
     this.#tree = tree
     // Drawn once more after the last change, also while nothing happens: the clock in it goes on.
-    this.#timer ??= setInterval(() => this.#draw(), everyMs)
-    if (this.#drawn === 0) this.#draw()
-  }
-
-  note(line: Shown): void {
-    this.#terminal.redraw([], this.#drawn)
-    this.#drawn = 0
-    this.#terminal.note(line)
+    if (this.#timer !== null) return
+    this.#timer = setInterval(() => this.#draw(), everyMs)
     this.#draw()
   }
 
@@ -70,14 +59,12 @@ class TreeProgress implements Progress {
     if (this.#timer !== null) clearInterval(this.#timer)
     this.#timer = null
     this.#draw()
-    this.#drawn = 0
+    this.#terminal.settle()
     this.#tree = null
   }
 
   #draw(): void {
     if (this.#tree === null) return
-    const lines = this.#model.lines(this.#tree, this.#terminal.rows - 2).map((line) => cut(line, this.#terminal.columns - 1))
-    this.#terminal.redraw(lines, this.#drawn)
-    this.#drawn = lines.length
+    this.#terminal.draw(this.#model.lines(this.#tree, this.#terminal.rows - 2).map((line) => cut(line, this.#terminal.columns - 1)))
   }
 }

@@ -9,7 +9,7 @@ import { exitCode, type ExitCode } from './exit-code.js'
 import type { Loaded } from './load-file.js'
 import { type Progress, progressOn } from './progress.js'
 import { RunTree, type Stop } from './run-tree.js'
-import { escaped, type Shown } from './shown.js'
+import { escaped } from './shown.js'
 import type { Terminal } from './terminal.js'
 import { WatchedStore } from './watched-store.js'
 
@@ -36,7 +36,6 @@ export class Session implements AsyncDisposable {
   readonly tutti: Tutti
   readonly terminal: Terminal
   readonly #watched: WatchedStore
-  #progress: Progress | null = null
   #interrupt: Interrupt | null = null
 
   readonly #close: () => Promise<void>
@@ -56,26 +55,18 @@ export class Session implements AsyncDisposable {
     close: () => Promise<void> = async () => {},
   ): Promise<Session> {
     const watched = new WatchedStore(store)
-    let session: Session | null = null
     const tutti = await open({
       store: watched.store,
       ...(loaded !== null && { definitions: [loaded.definition], ...loaded.given }),
       onLog: ({ level, message }) => {
-        if (level === 'warn' || level === 'error') session?.note(escaped(message, level === 'error' ? 'bad' : 'retry'))
+        if (level === 'warn' || level === 'error') terminal.note(escaped(message, level === 'error' ? 'bad' : 'retry'))
       },
     })
-    session = new Session(terminal, watched, tutti, close)
-    return session
+    return new Session(terminal, watched, tutti, close)
   }
 
   get store(): Store {
     return this.#watched.store
-  }
-
-  /** A line beside what is being drawn. */
-  note(line: Shown): void {
-    if (this.#progress === null) this.terminal.note(line)
-    else this.#progress.note(line)
   }
 
   /**
@@ -85,7 +76,6 @@ export class Session implements AsyncDisposable {
   async drive(run: Run, { tree, progress }: Following): Promise<Driven> {
     // Kept to the end of the process: the second one must kill also while what the first has paused is let go.
     const interrupt = (this.#interrupt ??= new Interrupt(this.terminal, () => this.#watched.moved()))
-    this.#progress = progress
     let pausedHere: number | null = null
     try {
       for (;;) {
@@ -103,7 +93,6 @@ export class Session implements AsyncDisposable {
       }
     } finally {
       progress.end()
-      this.#progress = null
     }
   }
 

@@ -2,17 +2,29 @@ import { painted, unpainted } from '../inspect/theme.js'
 import type { ExitCode } from './exit-code.js'
 import { pieces, type Shown } from './shown.js'
 
+type Write = (chunk: string | Uint8Array, ...more: readonly unknown[]) => boolean
+
 /** What a command may write to: data to one side, everything else to the other. */
 export class Terminal {
   readonly #out: NodeJS.WriteStream
   readonly #err: NodeJS.WriteStream
   readonly #env: NodeJS.ProcessEnv
+  readonly #write: Write
   #isLeft = false
+  /** The lines below everything else, which are drawn over. */
+  #drawn: readonly Shown[] = []
+  /** What others have written of a line that is not finished, while something is drawn. */
+  #held: Uint8Array = new Uint8Array()
+  /** Whether others have left the cursor amid a line. */
+  #isAmid = false
 
   constructor(out: NodeJS.WriteStream, err: NodeJS.WriteStream, env: NodeJS.ProcessEnv) {
     this.#out = out
     this.#err = err
     this.#env = env
+    this.#write = err.write.bind(err) as Write
+    // What code prints comes here too: it must not be drawn over.
+    if (this.isLive) err.write = ((chunk, ...more) => this.#writeOfOthers(chunk, more)) as Write as typeof err.write
   }
 
   /** Whether the process ends because a command wants it to. */
@@ -23,6 +35,7 @@ export class Terminal {
   /** Ends the process. */
   leave(code: ExitCode): never {
     this.#isLeft = true
+    this.settle()
     process.exit(code)
   }
 
@@ -43,14 +56,46 @@ export class Terminal {
 
   /** A line about what is going on. */
   note(line: Shown = []): void {
-    this.#err.write(`${this.#painted(line, this.#err)}\n`)
+    this.#above(`${this.#painted(line, this.#err)}\n`)
   }
 
-  /** Replaces what the last call has drawn; nothing is left of it when there are no lines. Only where `isLive`. */
-  redraw(lines: readonly Shown[], before: number): void {
+  /** Draws lines below everything else, in place of those that are drawn there. Only where `isLive`. */
+  draw(lines: readonly Shown[]): void {
+    const before = this.#drawn.length
     // What was typed meanwhile, a Ctrl-C for example, has moved the cursor.
-    const up = before === 0 ? '' : `\r\u001b[${before}A\u001b[0J`
-    this.#err.write(up + lines.map((line) => `${this.#painted(line, this.#err)}\n`).join(''))
+    const up = before > 0 ? `\r\u001b[${before}A\u001b[0J` : this.#isAmid ? '\n' : ''
+    this.#drawn = lines
+    this.#isAmid = false
+    this.#write(up + lines.map((line) => `${this.#painted(line, this.#err)}\n`).join(''))
+  }
+
+  /** Leaves what is drawn as it is. */
+  settle(): void {
+    if (this.#held.length > 0) this.#above(Buffer.concat([this.#held, Buffer.from('\n')]))
+    this.#held = new Uint8Array()
+    this.#drawn = []
+  }
+
+  #above(text: string | Uint8Array): void {
+    const lines = this.#drawn
+    if (lines.length > 0) this.draw([])
+    this.#write(text)
+    this.#isAmid = false
+    if (lines.length > 0) this.draw(lines)
+  }
+
+  /** Goes above what is drawn, in whole lines: the end of one that is not finished is waited for. */
+  #writeOfOthers(chunk: string | Uint8Array, more: readonly unknown[]): boolean {
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk, typeof more[0] === 'string' ? (more[0] as BufferEncoding) : 'utf8') : chunk
+    if (this.#drawn.length === 0) {
+      if (bytes.length > 0) this.#isAmid = bytes.at(-1) !== newline
+      return this.#write(chunk, ...more)
+    }
+    const all = Buffer.concat([this.#held, bytes])
+    const end = all.lastIndexOf(newline) + 1
+    this.#held = all.subarray(end)
+    if (end > 0) this.#above(all.subarray(0, end))
+    return this.#write('', ...more.filter((one) => typeof one === 'function'))
   }
 
   /** Whether progress can be drawn over: a terminal that knows how, and a person who wants it. */
@@ -87,6 +132,8 @@ export class Terminal {
       .join('')
   }
 }
+
+const newline = 10
 
 /** What can't be seen, or does something else than being seen; but for the ends of our own lines and what joins letters. */
 const steering = /(?![\n\u200C\u200D])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu

@@ -45,6 +45,49 @@ describe.skipIf(!hasTmux())('in a real terminal', () => {
     await screen.shows(/\{"said":"yes"\}\s+ended 0/)
   })
 
+  test('what code prints stays above the tree, which is drawn once, whether a line is finished or not', async () => {
+    using place = new Place()
+    place.write(
+      'printing.mjs',
+      `import { existsSync } from 'node:fs'
+import { topology } from 'tutti'
+const there = async (file) => { while (!existsSync(file)) await new Promise((resolve) => setTimeout(resolve, 10)) }
+process.stdout.write('loaded')
+export default topology({
+  name: 'printing',
+  flows: ['Start -> A -> End'],
+  agents: {
+    A: async (turn) => {
+      await there('begin')
+      for (let line = 1; line <= 5; line++) console.log('line ' + line)
+      process.stderr.write('be')
+      await there('more')
+      process.stdout.write(Buffer.from('gun\\n'))
+      await there('go')
+      process.stdout.write('unfinished', () => console.log(', then finished'))
+      await there('end')
+      process.stdout.write('open')
+      return turn.finish('the end')
+    },
+  },
+})
+`,
+    )
+    using screen = new Screen(place)
+    screen.type('clear; tutti run printing.mjs --id p; echo "ended $?"')
+    await screen.shows(/^loaded\nprinting p running.*\n.*▶ A/)
+    place.write('begin', '')
+    await screen.shows(/line 5\nprinting p running.*\n.*▶ A/)
+    place.write('more', '')
+    await screen.shows(/line 5\nbegun\nprinting p running.*\n.*▶ A/)
+    place.write('go', '')
+    await screen.shows(/unfinished, then finished\nprinting p running.*\n.*▶ A/)
+    place.write('end', '')
+    const seen = await screen.shows(/ended 0/)
+    const lines = ['loaded', ...[1, 2, 3, 4, 5].map((line) => `line ${line}`), 'begun', 'unfinished, then finished', 'open']
+    expect(seen).toMatch(new RegExp(`^${lines.join('\\n')}\\nprinting p succeeded.*\\n.*✓ A.*\\nthe end\\nended 0`))
+  })
+
   test('with NO_COLOR there is not one escape sequence, and no answer at the prompt pauses the demo', async () => {
     using place = new Place()
     using screen = new Screen(place, { NO_COLOR: '1' })
