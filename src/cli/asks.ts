@@ -1,4 +1,5 @@
 import type { Ask } from '../inspect/ask.js'
+import { oldestFirst } from '../inspect/oldest-first.js'
 import type { CliCommand } from './cli-command.js'
 import { jsonOption, storeOption } from './cli-command.js'
 import { exitCode } from './exit-code.js'
@@ -37,5 +38,5 @@ export async function openAsks(store: Store, given?: string): Promise<readonly A
   return marks
     .filter(({ run }) => of === null || run === of || run.startsWith(`${of}:`))
     .flatMap(({ body }) => (body === null ? [] : [JSON.parse(body) as Ask]))
-    .sort((a, b) => a.openedAt - b.openedAt)
+    .sort(oldestFirst)
 }

@@ -3,6 +3,7 @@ import { childRunId } from '../engine/child-run.js'
 import { askView } from '../engine/run-view.js'
 import type { RunRow, Store } from '../engine/store.js'
 import type { Ask } from '../inspect/ask.js'
+import { oldestFirst } from '../inspect/oldest-first.js'
 import { rollbackOf } from '../kernel/compensation.js'
 import type { Event, RolledBack } from '../kernel/event.js'
 import { evolve } from '../kernel/evolve.js'
@@ -105,7 +106,7 @@ export class RunTree {
     if ([...state.timers.values()].some(({ kind }) => kind === 'backoff' || kind === 'sleep')) return null
     const own = [...state.asks.values()].map((ask) => askView(state, ask))
     const asks = [...own, ...children.flatMap((stop) => (stop.kind === 'person' ? stop.asks : []))]
-    if (asks.length > 0) return { kind: 'person', asks: asks.sort((a, b) => a.openedAt - b.openedAt) }
+    if (asks.length > 0) return { kind: 'person', asks: asks.sort(oldestFirst) }
     const agents = new Set(children.flatMap((stop) => (stop.kind === 'agent' ? stop.agents : [])))
     if (agents.size > 0) return { kind: 'agent', agents: [...agents].sort() }
     const runs = children.flatMap((stop) => (stop.kind === 'paused' ? stop.runs : []))

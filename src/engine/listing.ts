@@ -2,6 +2,7 @@ import { checkOptions } from '../define/call-check.js'
 import { aNumber, aText, atLeastOne, either, type Kind, listOf, oneOf, tagRecord } from '../define/option-check.js'
 import { deepFreeze } from '../kernel/deep-freeze.js'
 import type { Ask } from '../inspect/ask.js'
+import { oldestFirst } from '../inspect/oldest-first.js'
 import type { RunStatus } from '../inspect/report-data.js'
 import type { Engine } from './engine.js'
 import { summaryOf } from './run-view.js'
@@ -60,6 +61,6 @@ export async function listAsks(engine: Engine, filter: AskFilter = {}): Promise<
     .flatMap(({ body }) => (body === null ? [] : [JSON.parse(body) as Ask]))
     .filter((ask) => filter.agent === undefined || ask.agent === filter.agent)
     .filter((ask) => Object.entries(filter.tags ?? {}).every(([key, value]) => ask.tags[key] === value))
-    .sort((a, b) => a.openedAt - b.openedAt)
+    .sort(oldestFirst)
   return deepFreeze(asks)
 }

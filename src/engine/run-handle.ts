@@ -3,6 +3,7 @@ import { asJson } from '../define/check-schema.js'
 import { andThen, isLater, type Maybe } from '../define/maybe.js'
 import { aBoolean, aString } from '../define/option-check.js'
 import { TuttiError } from '../define/tutti-error.js'
+import { oldestFirst } from '../inspect/oldest-first.js'
 import { reportOf } from '../inspect/report.js'
 import type { Report } from '../inspect/report-data.js'
 import type { Command as KernelCommand } from '../kernel/command.js'
@@ -99,7 +100,7 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
     },
     asks: async () => {
       const { state } = await current()
-      return deepFreeze([...state.asks.values()].map((ask) => askView(state, ask)).sort((a, b) => a.openedAt - b.openedAt))
+      return deepFreeze([...state.asks.values()].map((ask) => askView(state, ask)).sort(oldestFirst))
     },
     answer: async (askId, value, o) => {
       if (typeof askId !== 'string') throw new TuttiError('INVALID_INPUT', 'the id of an ask is a text', { hint: 'run.asks() has them' })

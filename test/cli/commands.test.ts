@@ -3,6 +3,8 @@ import { closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, wr
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { text as textFrom } from 'node:stream/consumers'
+import { open, type Topology, topology } from 'tutti'
+import { virtualClock } from 'tutti/testing'
 import { describe, expect, test, vi } from 'vitest'
 import { commands } from '../../src/cli/commands.js'
 import { perform } from '../../src/cli/start.js'
@@ -296,6 +298,29 @@ describe('looking', () => {
     expect(one.code).toBe(0)
     expect(last.id).toBe('aa2')
     expect(none).toMatchObject({ code: 3, err: expect.stringContaining('there is no run zz') })
+  })
+
+  test('lists what was asked at one moment in the order of the fork, by every command', async () => {
+    using place = new Place()
+    const names = Array.from({ length: 12 }, (_, index) => `A${index}`)
+    const definition = topology({
+      name: 'many',
+      flows: ['Start -> Hub -> End', `Hub <-> ${names.join(' | ')}`, ...names.map((name) => `${name} -> User`)],
+      agents: {
+        Hub: { act: { request: (turn: any) => turn.fork(names), join: (turn: any) => turn.finish() } },
+        ...Object.fromEntries(names.map((name) => [name, (turn: any) => turn.ask('well?')])),
+      },
+    } as never)
+    {
+      await using tutti = await open({ store: join(place.folder, 'a.db'), clock: virtualClock(), definitions: [definition] })
+      const run = await tutti.start(definition as Topology<unknown, unknown>, { id: 'r' })
+      await expect.poll(async () => (await run.asks()).length, { timeout: 20_000 }).toBe(names.length)
+    }
+    const [asks, shown] = await Promise.all([
+      place.json<{ agent: string }[]>('asks', '--store', 'a.db'),
+      place.json<{ asks: { agent: string }[] }>('show', 'r', '--store', 'a.db'),
+    ])
+    for (const listed of [asks, shown.asks]) expect(listed.map(({ agent }) => agent)).toEqual(names)
   })
 
   test('finds a run by the beginning of its id however many child runs it has', async () => {

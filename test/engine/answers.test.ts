@@ -1,7 +1,13 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { open, type Topology, topology } from 'tutti'
+import { virtualClock } from 'tutti/testing'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { jsonSchemaProblem } from '../../src/define/json-schema-check.js'
 import { memoryStore } from '../../src/stores/memory.js'
+import { until } from '../durable/processes.js'
 import { codeOf, opened, rest, type SoloTurn, solo } from './opened.js'
 
 test('an answer is held to the schema of its ask in every process, and after a restart', async () => {
@@ -33,6 +39,36 @@ test('an answer is held to the schema of its ask in every process, and after a r
   await (await second.run('r')).answer(id, { count: 2, why: 'fun' })
   expect(await (await second.run('r')).output()).toEqual({ count: 2, why: 'fun' })
 })
+
+test.each(['memory:', 'a file'])(
+  'asks of one moment are listed in the order of their fork, of one run and of all, in %s',
+  async (where) => {
+    const folder = mkdtempSync(join(tmpdir(), 'tutti-asks-'))
+    const names = Array.from({ length: 12 }, (_, index) => `A${index}`)
+    const definition = topology({
+      name: 'many',
+      flows: ['Start -> Hub -> End', `Hub <-> ${names.join(' | ')}`, ...names.map((name) => `${name} -> User`)],
+      agents: {
+        Hub: { act: { request: (turn: any) => turn.fork(names), join: (turn: any) => turn.finish() } },
+        ...Object.fromEntries(names.map((name) => [name, (turn: any) => turn.ask('well?')])),
+      },
+    } as never)
+    {
+      await using tutti = await open({
+        store: where === 'a file' ? join(folder, 'a.db') : where,
+        clock: virtualClock(),
+        definitions: [definition],
+      })
+      const run = await tutti.start(definition as Topology<unknown, unknown>, { id: 'r' })
+      await until('all ask', async () => (await run.asks()).length === names.length)
+      for (const asks of [await run.asks(), await tutti.asks()]) {
+        expect(new Set(asks.map(({ openedAt }) => openedAt)).size).toBe(1)
+        expect(asks.map(({ agent }) => agent)).toEqual(names)
+      }
+    }
+    rmSync(folder, { recursive: true })
+  },
+)
 
 test('the schema of an agent decides itself wherever the definition is, with all that it can do', async () => {
   const store = memoryStore()
