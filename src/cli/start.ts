@@ -13,19 +13,26 @@ export async function start(args: readonly string[], version: () => string): Pro
   const { stdout, stderr } = process
   const terminal = new Terminal(stdout, stderr, process.env)
   const end = (code: ExitCode): void => void stderr.write('', () => terminal.leave(code))
+  let code: ExitCode | null = null
+  const over = (): void => {
+    if (code !== null) end(code)
+  }
   stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // Whoever reads may go before all is said: that is no failure of ours, and nobody wants the rest.
-    if (error.code === 'EPIPE') terminal.leave(exitCode.done)
+    // Whoever reads may go before all is said: that is no failure of ours. What the command does and ends with stays the same.
+    if (error.code === 'EPIPE') {
+      terminal.nobodyReads()
+      return over()
+    }
     terminal.note(errorLines(new CliError(exitCode.failed, `standard output could not be written: ${error.message}`)).lines[0])
     end(exitCode.failed)
   })
   // A run goes on to its end, whether somebody looks on or not.
   stderr.on('error', () => {})
   tellWhoLeaves(terminal)
-  const code = await perform(terminal, args, version)
+  code = await perform(terminal, args, version)
   // A file that was loaded may have left something open: what was written is flushed, and that is all. What could not be is told above.
   stdout.write('', (error) => {
-    if (error === null || error === undefined) end(code)
+    if (error === null || error === undefined) over()
   })
 }
 

@@ -26,6 +26,8 @@ export const command: CliCommand = {
   run: async (terminal, [given], options: Options) => {
     const after = Number(options.after)
     if (!Number.isSafeInteger(after) || after < 0) throw wrongUse(`--after is the number of an event, not ${options.after}`)
+    // It would follow for as long as the run goes on.
+    terminal.unread.addEventListener('abort', () => terminal.leave(exitCode.done))
     const watched = new WatchedStore(await openExisting(options.store))
     try {
       const row = await findRun(watched.store, given as string)

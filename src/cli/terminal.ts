@@ -10,6 +10,7 @@ export class Terminal {
   readonly #err: NodeJS.WriteStream
   readonly #env: NodeJS.ProcessEnv
   readonly #write: Write
+  readonly #unread = new AbortController()
   #isLeft = false
   /** The lines below everything else, which are drawn over. */
   #drawn: readonly Shown[] = []
@@ -30,6 +31,15 @@ export class Terminal {
   /** Whether the process ends because a command wants it to. */
   get isLeft(): boolean {
     return this.#isLeft
+  }
+
+  /** Aborted once nobody reads the data any more. */
+  get unread(): AbortSignal {
+    return this.#unread.signal
+  }
+
+  nobodyReads(): void {
+    this.#unread.abort()
   }
 
   /** Ends the process. */

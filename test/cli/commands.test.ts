@@ -270,6 +270,37 @@ describe('whoever reads', () => {
     expect(await place.json('show', 'w')).toMatchObject({ status: 'succeeded' })
   })
 
+  test('may go before the data comes: what a command does and ends with is the same, and only tail has nothing more to do', async () => {
+    using place = new Place()
+    place.write('asking.mjs', files.asking)
+    place.write(
+      'failing.mjs',
+      `import { graph } from 'tutti'\nexport default graph('f').step('a', { run: () => { throw new Error('no') } }).output()`,
+    )
+    place.write(
+      'racy.mjs',
+      `import { graph } from 'tutti'
+let seen = ''
+export default graph('racy').step('a', { run: () => (seen += 'a') }).step('b', { run: () => (seen += 'b') }).output()`,
+    )
+    const unread = async (...args: readonly string[]): Promise<number | null> => {
+      const run = place.begin(...args)
+      run.process.stdout.destroy()
+      return (await run.end).code
+    }
+    expect(await unread('run', 'asking.mjs', '--id', 'a', '--json')).toBe(4)
+    const codes = await Promise.all([
+      unread('run', 'failing.mjs', '--id', 'f', '--json'),
+      unread('check', 'racy.mjs'),
+      unread('ls'),
+      // The run waits for a person: it would be followed for ever.
+      unread('tail', 'a'),
+    ])
+    expect(codes).toEqual([1, 5, 0, 0])
+    expect(await unread('answer', 'a', 'r~1', '1')).toBe(0)
+    expect(await place.json('show', 'a')).toMatchObject({ status: 'succeeded' })
+  })
+
   test.skipIf(!existsSync('/dev/full'))('is told when there is no room for the data', async () => {
     using place = new Place()
     place.write('asking.mjs', files.asking)
