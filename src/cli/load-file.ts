@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { dirname, extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Definition, isDefinition } from '../define/definition.js'
+import { exportsOf } from '../define/exports-of.js'
 import type { OpenOptions } from '../engine/tutti.js'
 import { TuttiError } from '../define/tutti-error.js'
 import { CliError, notFound, wrongUse } from './cli-error.js'
@@ -31,7 +32,7 @@ export async function loadFile(origin: Origin): Promise<Loaded> {
   if (!compiled.includes(ending) && !plain.includes(ending))
     throw wrongUse(`${origin.file} is no TypeScript or JavaScript file`, `name one that ends in ${[...compiled, ...plain].join(', ')}`)
   if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) throw notFound(`there is no file ${origin.file}`)
-  const exports = await exportsOf(file, compiled.includes(ending))
+  const exports = await loadedFrom(file, compiled.includes(ending))
   const definition = exports[origin.export]
   if (!isDefinition(definition)) throw noDefinition(origin, exports)
   const given: Record<string, unknown> = {}
@@ -49,7 +50,7 @@ function noDefinition({ file, export: name }: Origin, exports: Readonly<Record<s
   return wrongUse(`the ${name} export of ${file} is no definition`, hint)
 }
 
-async function exportsOf(file: string, isCompiled: boolean): Promise<Readonly<Record<string, unknown>>> {
+async function loadedFrom(file: string, isCompiled: boolean): Promise<Readonly<Record<string, unknown>>> {
   if (isCompiled) {
     const tsx = await import('tsx/esm/api')
     tsx.register({ tsconfig: configOf(dirname(file)) })
@@ -66,10 +67,7 @@ async function exportsOf(file: string, isCompiled: boolean): Promise<Readonly<Re
     const [first, ...more] = (error instanceof Error ? error.message : String(error)).split('\n')
     throw new CliError(exitCode.failed, `${file} could not be loaded: ${first}`, undefined, more)
   }
-  // What CommonJS exports stands inside its default.
-  const inner = module['default']
-  const isNested = typeof inner === 'object' && inner !== null && '__esModule' in inner
-  return isNested ? (inner as Readonly<Record<string, unknown>>) : module
+  return exportsOf(module)
 }
 
 function hasTutti(file: string): boolean {

@@ -1,3 +1,6 @@
+import { mkdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, test, vi } from 'vitest'
 import { files, patience, Place } from './place.js'
 
@@ -68,6 +71,22 @@ describe('check', () => {
     place.write('asking.mjs', `${files.asking}export const check = { answers: () => 'no', schedules: 1 }\n`)
     expect(await place.json('check', '--from-run', 'a')).toMatchObject({ independent: true, exhaustive: false, schedules: 1 })
   })
+})
+
+test('CommonJS is checked as it is run, compiled or not, and evaluated anew for each order', async () => {
+  using place = new Place()
+  mkdirSync(join(place.folder, 'node_modules'))
+  symlinkSync(fileURLToPath(new URL('../..', import.meta.url)), join(place.folder, 'node_modules/tutti'))
+  const counting = `const { topology } = require('tutti')
+let count = 0
+const counting = topology({ name: 'counting', flows: ['Start -> A -> End'], agents: { A: (turn) => turn.finish(++count) } })
+`
+  place.write('compiled.cjs', `${counting}Object.defineProperty(exports, '__esModule', { value: true })\nexports.default = counting\n`)
+  place.write('written.cjs', `${counting}module.exports = counting\n`)
+  for (const file of ['compiled.cjs', 'written.cjs']) {
+    expect(await place.tutti('run', file)).toMatchObject({ code: 0, out: '1\n' })
+    expect(await place.json('check', file, '--schedules', 'all')).toMatchObject({ definition: 'counting', independent: true })
+  }
 })
 
 test('a recorded run is played in other orders with what its steps gave: nothing of it happens again', async () => {
