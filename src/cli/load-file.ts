@@ -10,7 +10,7 @@ import { CliError, notFound, wrongUse } from './cli-error.js'
 import { exitCode } from './exit-code.js'
 import { keepDataClean } from './keep-data-clean.js'
 import type { Origin } from './origin.js'
-import { hookResolution } from './resolve-hook.js'
+import { hintOf, hookResolution } from './resolve-hook.js'
 
 /** What a file gives: a definition and, if it exports them, what it is opened with. */
 export interface Loaded {
@@ -65,7 +65,7 @@ async function loadedFrom(file: string, isCompiled: boolean): Promise<Readonly<R
     // It says what is wrong with its definition better than we could.
     if (TuttiError.is(error)) throw error
     const [first, ...more] = (error instanceof Error ? error.message : String(error)).split('\n')
-    throw new CliError(exitCode.failed, `${file} could not be loaded: ${first}`, undefined, more)
+    throw new CliError(exitCode.failed, `${file} could not be loaded: ${first}`, hintOf(error), more)
   }
   return exportsOf(module)
 }

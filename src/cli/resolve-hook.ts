@@ -23,6 +23,13 @@ export function hookResolution(): void {
   else registerHooks({ resolve: resolveAtOnce })
 }
 
+/** What to do about a file that was not given `tutti`: hooks in a thread of their own are not asked what CommonJS requires. */
+export function hintOf(error: unknown): string | undefined {
+  const isMissing = error instanceof Error && 'code' in error && error.code === 'MODULE_NOT_FOUND'
+  if (!isMissing || !/^Cannot find module 'tutti['/]/.test(error.message)) return undefined
+  return "with this Node, require() finds only what is installed: run npm install tutti beside the file, or name it .mjs and import from 'tutti'"
+}
+
 /** The hook, for a Node that gives it a thread of its own. */
 export async function resolve(specifier: string, context: object, next: Next<Promise<Found>>): Promise<Found> {
   try {

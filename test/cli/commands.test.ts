@@ -1,5 +1,6 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
+import * as nodeModule from 'node:module'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { text as textFrom } from 'node:stream/consumers'
@@ -167,6 +168,15 @@ export default graph('several').step('only', { run: async () => { await using no
     expect(several).toMatchObject({ code: 2, err: expect.stringMatching(/it exports one, two: export one of them as the default\n$/) })
     expect(single).toMatchObject({ code: 2, err: expect.stringMatching(/it exports one: export that as the default\n$/) })
     expect(folder).toMatchObject({ code: 3, err: 'tutti: there is no file folder.ts\n' })
+  })
+
+  test.skipIf('registerHooks' in nodeModule)('in CommonJS that has no tutti says what to do', async () => {
+    using place = new Place()
+    place.write('old.cjs', `const { graph } = require('tutti')\nmodule.exports = graph('old').step('a', { run: () => 1 }).output()`)
+    expect(await place.tutti('run', 'old.cjs')).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/Cannot find module 'tutti'; .*npm install tutti.*\.mjs/),
+    })
   })
 
   test('that fails ends with 1 and says where it began; one that is refused says why', async () => {
