@@ -6,6 +6,7 @@ import { timeText } from '../inspect/time-text.js'
 import { timelineOf } from '../inspect/timeline.js'
 import { timelineText } from '../inspect/timeline-text.js'
 import type { Report } from '../inspect/report-data.js'
+import type { Event } from '../kernel/event.js'
 import { openAsks } from './asks.js'
 import type { CliCommand } from './cli-command.js'
 import { jsonOption, storeOption } from './cli-command.js'
@@ -37,17 +38,31 @@ export const command: CliCommand = {
     await store.close()
     const report = reportOf(events)
     const summary = summaryOf(row, true)
-    if (json === true) terminal.json({ ...summary, asks, report })
+    const reason = reasonIn(events)
+    if (json === true) terminal.json({ ...summary, ...(reason !== undefined && { reason }), asks, report })
     else {
       const timeline = timelineOf(publicEvents(events, row), Date.now())
       const picture = drawn(timelineText(timeline, { width: terminal.width, colour: terminal.isColoured }))
-      for (const line of linesOf(summary, asks, report, picture, where)) terminal.data(line)
+      for (const line of linesOf(summary, reason, asks, report, picture, where)) terminal.data(line)
     }
     return exitCode.done
   },
 }
 
-function linesOf(summary: RunSummary, asks: readonly Ask[], report: Report, picture: Shown, store: string | undefined): readonly Shown[] {
+/** Why the run was cancelled, if it was and somebody has said so. */
+function reasonIn(events: readonly Event[]): string | undefined {
+  const last = events.at(-1)
+  return last?.type === 'run.cancelled' ? last.reason : undefined
+}
+
+function linesOf(
+  summary: RunSummary,
+  reason: string | undefined,
+  asks: readonly Ask[],
+  report: Report,
+  picture: Shown,
+  store: string | undefined,
+): readonly Shown[] {
   const { id, version, status, startedAt, tags } = summary
   const origin = originOf(tags)
   const from = origin === null ? '' : `, from ${origin.file}`
@@ -56,6 +71,7 @@ function linesOf(summary: RunSummary, asks: readonly Ask[], report: Report, pict
     [],
     escaped(`run ${id}, version ${version}, started ${timeText(startedAt)}${from}`, 'dim'),
     ...(report.output === undefined ? [] : [shown`output ${value(report.output, 1_000)}`]),
+    ...(reason === undefined ? [] : [shown`cancelled: ${reason}`]),
     ...(report.error === undefined ? [] : [failure(report.error)]),
     ...asks.map((ask) => askLine(ask, store)),
     ...(status === 'paused' ? [shown`go on with: ${commandOf('resume', { id, store })}`] : []),

@@ -106,8 +106,7 @@ async function mayResume(store: Store, row: RunRow): Promise<void> {
   if (row.endedAt !== null)
     throw new TuttiError('RUN_ENDED', `the run ${row.id} has ended: it ${row.status === 'cancelled' ? 'was cancelled' : row.status}`)
   if (await isStranded(store, row.id)) return
-  const hint = await whyNot(store, row)
-  throw new TuttiError('RUN_NOT_PAUSED', `the run ${row.id} is not paused`, { hint })
+  throw new TuttiError('RUN_NOT_PAUSED', `the run ${row.id} is not paused: ${await whyNot(store, row)}`)
 }
 
 /** What it waits for instead, itself or in a child run. */

@@ -262,7 +262,9 @@ test('what is wrong with options is not said of the definition, and a run that w
   const { code, err } = await place.tutti('run', 'asking.mjs', '--id', 'a b')
   expect([code, err]).toEqual([2, expect.stringMatching(/^tutti: INVALID_INPUT: there is a problem with what was given\n {2}id: /)])
   await place.tutti('run', 'asking.mjs', '--id', 'c')
-  await place.tutti('cancel', 'c')
+  await place.tutti('cancel', 'c', '--reason', 'because')
+  expect((await place.tutti('show', 'c')).out).toMatch(/\ncancelled: because\n$/)
+  expect(await place.json('show', 'c')).toMatchObject({ status: 'cancelled', reason: 'because' })
   expect(await place.tutti('resume', 'c')).toMatchObject({ code: 1, err: expect.stringContaining('has ended: it was cancelled;') })
 })
 

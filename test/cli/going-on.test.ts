@@ -91,6 +91,7 @@ test('one of five racing resumes wins, the others are refused', async () => {
   place.write('go', '')
   const ends = await Promise.all(racing.map(({ end }) => end))
   expect(ends.map(({ code }) => code).sort((a, b) => Number(a) - Number(b))).toEqual([0, 1, 1, 1, 1])
+  for (const { err } of ends.filter(({ code }) => code === 1)) expect(err).toMatch(/RUN_NOT_PAUSED: .*; tutti show tells how it stands\n$/)
   const [winner] = ends.filter(({ code }) => code === 0)
   expect(JSON.parse(winner?.out ?? '')).toEqual({ id: 'w', status: 'succeeded', output: 'gone on' })
 })

@@ -550,7 +550,7 @@ class Stage {
     }
     if (asked !== undefined) {
       this.#error = new TuttiError('INVALID_INPUT', `${asked.agent} asks a person, and there is nobody to answer`, {
-        hint: 'give explore({ answers: (ask) => … })',
+        hint: 'give explore({ answers: (ask) => … }), or to tutti check: export const check = { answers: (ask) => … }',
       })
       return
     }
