@@ -39,17 +39,18 @@ export const command: CliCommand = {
     const row = await findRun(store, given as string)
     const events = publicEvents(await journalOf(store, row.id), row)
     await store.close()
-    written(terminal, exported(events, format), options.output)
+    written(terminal, exported(events, Date.now(), format), options.output)
     return exitCode.done
   },
 }
 
-function exported(events: readonly JournalEvent[], format: Format): string {
+/** `now`: where the bars of a run that goes on end; a trace has only what is recorded. */
+function exported(events: readonly JournalEvent[], now: number, format: Format): string {
   switch (format) {
     case 'svg':
-      return timelineSvg(timelineOf(events))
+      return timelineSvg(timelineOf(events, now))
     case 'html':
-      return timelineHtml(timelineOf(events))
+      return timelineHtml(timelineOf(events, now))
     case 'jsonl':
       return events.map((event) => `${jsonText(event)}\n`).join('')
     case 'otlp':

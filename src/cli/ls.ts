@@ -36,7 +36,7 @@ export const command: CliCommand = {
     if (options.status !== undefined && !statuses.includes(options.status))
       throw wrongUse(`there is no status ${options.status}`, `it is one of ${statuses.join(', ')}`)
     const limit = Number(options.limit)
-    if (!(limit >= 1)) throw wrongUse(`--limit is a number from 1 on, not ${options.limit}`)
+    if (!Number.isInteger(limit) || limit < 1) throw wrongUse(`--limit is a whole number from 1 on, not ${options.limit}`)
     const store = await openIfThere(options.store)
     const filter = {
       ...(options.status !== undefined && { status: [options.status] }),

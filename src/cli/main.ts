@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 
 const args = process.argv.slice(2)
-// Nothing else is loaded for it.
-if (args.length === 1 && (args[0] === '--version' || args[0] === '-V')) {
+// Nothing else is loaded for it, whatever follows.
+if (args[0] === '--version' || args[0] === '-V') {
   process.stdout.write(`${versionOf(new URL('../../package.json', import.meta.url))}\n`)
 } else {
   const { start } = await import('./start.js')

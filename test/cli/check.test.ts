@@ -58,6 +58,7 @@ describe('check', () => {
     await place.tutti('run', 'asking.mjs', '--id', 'a', '-i', '"tea?"')
     await place.tutti('answer', 'a', 'r~1', '"yes"')
     const found = await place.json<Outcomes>('check', '--from-run', 'a', '--schedules', 'all')
+    expect((await place.tutti('check', '--from-run', 'a', '--schedules', '1')).out).toMatch(/ 1 schedule of 'asking'/)
     expect(found).toMatchObject({ definition: 'asking', independent: true, exhaustive: true, outcomes: [{ status: 'succeeded' }] })
     // Without them there is nobody to answer; a file can say it too.
     const [alone, told] = await Promise.all([

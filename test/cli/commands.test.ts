@@ -458,6 +458,7 @@ test('wrong use of any command is one clear line, and exit code 2', async () => 
     ['ls', 'more'],
     ['ls', '--status', 'odd'],
     ['ls', '--limit', '0'],
+    ['ls', '--limit', '2.5'],
     ['show'],
     ['tail', 'a', '--after', 'x'],
     ['report', 'a', 'b'],
@@ -507,7 +508,8 @@ test('every command has a help text, and help is no wrong use', async () => {
     expect(out).toContain(`Usage: tutti ${name}`)
   }
   using place = new Place()
-  expect((await place.tutti('--version')).out).toMatch(/^\d+\.\d+\.\d+\n$/)
+  const versions = await Promise.all([place.tutti('--version'), place.tutti('--version', 'extra'), place.tutti('-V')])
+  for (const { code, out } of versions) expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) })
 })
 
 describe('export', () => {
@@ -547,6 +549,23 @@ describe('export', () => {
     // What agents said stays at home.
     expect(otlp.out).not.toContain('MARS')
   })
+})
+
+test('a picture and a page of a run that goes on say how long it has gone on until now', async () => {
+  using place = new Place()
+  const definition = topology({
+    name: 'long',
+    flows: ['Start -> A -> End', 'A -> User'],
+    agents: { A: (turn: any) => turn.ask('well?') },
+  } as never)
+  {
+    const clock = virtualClock(Date.now() - 3 * 3_600_000)
+    await using tutti = await open({ store: join(place.folder, 'a.db'), clock, definitions: [definition] })
+    const run = await tutti.start(definition as Topology<unknown, unknown>, { id: 'r' })
+    await expect.poll(async () => (await run.asks()).length, { timeout: 20_000 }).toBe(1)
+  }
+  const drawings = await Promise.all(['--svg', '--html'].map((form) => place.tutti('export', 'r', form, '--store', 'a.db')))
+  for (const { out } of drawings) expect(out).toMatch(/long: running [^<]*3 h/)
 })
 
 interface OtlpSpan {

@@ -4,6 +4,7 @@ import type { ChoiceSeen } from './choices.js'
 import { meaningOf } from './explain.js'
 import type { ExplorationData } from './exploration.js'
 import { pictureText } from './picture-text.js'
+import { schedulesText } from './schedules-text.js'
 
 /** The whole of it for a terminal. */
 export function explorationText(data: ExplorationData, paint: Paint): string {
@@ -19,7 +20,7 @@ export function explorationText(data: ExplorationData, paint: Paint): string {
 
 /** What was found, in one line. */
 export function headline(data: ExplorationData, paint: Paint): string {
-  const played = `${data.schedules} schedules of '${plain(data.definition)}'`
+  const played = `${schedulesText(data.schedules)} of '${plain(data.definition)}'`
   if (!data.independent && data.distinct === 0 && data.violations.length === 0)
     return paint(`✗ Nothing could be compared: ${played}, and each of them left the record`, 'bad')
   if (!data.independent) {
@@ -89,7 +90,7 @@ function coverageLines({ notExplored, notes, bounds, redundant }: ExplorationDat
       ({ depth, walks, lanes, steps, chance }) =>
         `PCT of depth ${depth}, ${walks} walks: each finds a bug of that depth with a chance of at least 1 / (${lanes} × ${steps}${depth > 2 ? `^${depth - 1}` : ''}) = ${chance.toExponential(1)}`,
     ),
-    ...(redundant > 0 ? [`${redundant} schedules were given up: they differ from others only by what commutes.`] : []),
+    ...(redundant > 0 ? [`Given up: ${schedulesText(redundant)} that differ from others only by what commutes.`] : []),
     notExplored.length === 0 ? 'Not explored: nothing.' : 'Not explored:',
     ...notExplored.map((line) => `  - ${plain(line)}`),
     ...notes.map((line) => `Note: ${plain(line)}`),

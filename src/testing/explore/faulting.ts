@@ -1,5 +1,6 @@
 import { widthsOf } from './deviating.js'
 import { following } from './following.js'
+import { schedulesText } from './schedules-text.js'
 import type { Search } from './search.js'
 import { faultNumbers } from './setting.js'
 
@@ -22,4 +23,4 @@ export async function faulting(search: Search): Promise<string[]> {
 }
 
 const several = 'more than one fault in a run, but for what chance brought'
-const leftOf = (played: number, of: number): string => `faults in ${of - played} of ${of} schedules: the budget was spent`
+const leftOf = (played: number, of: number): string => `faults in ${of - played} of ${schedulesText(of)}: the budget was spent`

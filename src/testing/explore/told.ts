@@ -14,6 +14,7 @@ import { following } from './following.js'
 import { pictureOf } from './picture.js'
 import { runResult } from './run-result.js'
 import { tokenOf } from './schedule.js'
+import { schedulesText } from './schedules-text.js'
 import type { Search } from './search.js'
 import { shrinkDivergence, shrinkViolation } from './shrink.js'
 import type { Done } from './strategy.js'
@@ -120,7 +121,7 @@ function notExplored(search: Search, done: Done, independent: boolean, away: rea
     ...(independent || search.outcomes.length === 0 ? done.left : ['what comes after the first finding: the search stopped there']),
     ...(search.setting.faults.includes('timeout') ? [] : ["timeouts while something else can happen: add the fault 'timeout'"]),
     ...(search.setting.faults.includes('crash') ? [] : ["crashes: add the fault 'crash'"]),
-    ...[...search.left].map(([where, count]) => `what follows in ${count} schedules that left the record: ${where}`),
+    ...[...search.left].map(([where, count]) => `what follows in ${schedulesText(count)} that left the record: ${where}`),
     ...(away.length > 0 ? [`what ${away.join(', ')} waited for outside of the run: its timing was left to chance`] : []),
   ]
 }
