@@ -6,7 +6,7 @@ import type { Failure } from '../kernel/failure.js'
 import type { Join } from '../kernel/join.js'
 import { jsonSize, toJson } from '../kernel/json.js'
 import type { Branch, State } from '../kernel/state.js'
-import { enclosingForks } from '../kernel/state.js'
+import { waitingAgent } from '../kernel/state.js'
 import { likely } from '../kernel/validate.js'
 import { bytesOver } from '../define/bytes-over.js'
 import type { Checked } from '../define/check-schema.js'
@@ -16,6 +16,7 @@ import type { Maybe } from '../define/maybe.js'
 import { andThen } from '../define/maybe.js'
 import { aSchema } from '../define/option-check.js'
 import { jsonSchemaOf } from '../define/json-schema.js'
+import { invokeForm } from './invoke-form.js'
 import { takenSize } from './taken-action.js'
 
 /** A returned action that is data and passes the schemas, with the live schema of an ask; or why it is sent back. */
@@ -158,8 +159,7 @@ class Checker {
 
   invoke(to: unknown, request: unknown, carry: Carry): Maybe<Verified> {
     if (typeof to !== 'string') return { problem: `invoke needs the name of an agent, not ${described(to)}` }
-    const answers = [...enclosingForks(this.#state, this.#branch.scope)].some(({ agent }) => agent === to)
-    return andThen(answers ? this.#answer(request) : this.#request(to, request), (value) => {
+    return andThen(this.#sent(to, request), (value) => {
       if ('problem' in value) return value
       if (this.#taken !== null && value.value === request) return { action: this.#taken }
       return { action: Object.freeze({ type: 'invoke', to, ...given('request', value.value), ...carry }) }
@@ -167,7 +167,7 @@ class Checker {
   }
 
   reply(returned: unknown, carry: Carry): Maybe<Verified> {
-    return andThen(this.#answer(returned), (value) => {
+    return andThen(this.#sent(waitingAgent(this.#state, this.#branch), returned), (value) => {
       if ('problem' in value) return value
       if (this.#taken !== null && value.value === returned) return { action: this.#taken }
       return { action: Object.freeze({ type: 'reply', ...given('value', value.value), ...carry }) }
@@ -258,13 +258,10 @@ class Checker {
     return { action: Object.freeze(made), ...(live !== undefined && { askSchema: live }) }
   }
 
-  /** What is sent to a peer is what its `input` takes, and arrives as what that makes of it. */
-  #request(to: string, request: unknown): Maybe<Checked> {
-    return this.#checked(this.#definition.agents[to]?.input, request, `the request to ${to}`)
-  }
-
-  #answer(value: unknown): Maybe<Checked> {
-    return this.#checked(this.#definition.agents[this.#branch.agent]?.output, value, `the reply of ${this.#branch.agent}`)
+  /** What is sent arrives as what its schema makes of it. */
+  #sent(to: string | null, value: unknown): Maybe<Checked> {
+    const { schema, what } = invokeForm(this.#definition, this.#state, this.#branch, to)
+    return this.#checked(schema, value, what)
   }
 
   #checked(schema: Schema | undefined, value: unknown, what: string): Maybe<Checked> {

@@ -417,6 +417,13 @@ export function* enclosingForks(state: State, scope: string): Generator<{ barrie
   }
 }
 
+/** Whether an invoke of that agent answers it: it waits at a fork around the branch, and is not only notified (KERNEL §3). */
+export function isAnswer(state: State, branch: Branch, to: string): boolean {
+  if (targetsOf(state, branch.agent).get(to) === true) return false
+  for (const { agent } of enclosingForks(state, branch.scope)) if (agent === to) return true
+  return false
+}
+
 /** The live branches of a scope, by the slot that each was opened for. Their ids follow from the barrier: no list of them is kept. */
 export function* liveIn(state: State, barrier: Barrier): Generator<Branch> {
   for (let slot = 0; slot < barrier.calls.length; slot++) {

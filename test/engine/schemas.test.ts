@@ -82,6 +82,41 @@ test('a reply that the output refuses rejects the turn, and one that it changes 
   ])
 })
 
+test.each(['invoke', 'reply'] as const)('what is sent to who waits over a notify edge is a request: %s', async (way) => {
+  await using tutti = await opened()
+  const noted: unknown[] = []
+  const definition = topology({
+    name: 'noting',
+    flows: ['Start -> H -> End', 'H -> W', 'W ~> H', 'W -> End'],
+    result: 'list',
+    agents: {
+      H: {
+        input: Topic,
+        act: (turn) => {
+          if (turn.message.kind === 'join') return turn.finish('h')
+          if (turn.branchId === 'r') return turn.fork(['W'])
+          noted.push(turn.request)
+          return turn.finish('noted')
+        },
+      },
+      W: {
+        output: z.string(),
+        act: (turn) => {
+          if (turn.message.kind === 'join') return turn.finish('w')
+          const request = turn.message.kind === 'feedback' ? { topic: 'rain' } : 'no topic'
+          return way === 'invoke' ? turn.invoke('H', request as never) : turn.reply(request as never)
+        },
+      },
+    },
+  })
+  const run = await tutti.start(definition, { input: { topic: 'sun' } })
+  expect(await run.output()).toEqual(['w'])
+  expect(noted).toEqual([{ topic: 'rain', depth: 2 }])
+  expect((await journal(run)).filter(({ type }) => type === 'turn.rejected')).toMatchObject([
+    { agent: 'W', problem: expect.stringMatching(/^the request to H is not valid/) },
+  ])
+})
+
 test('a finish is held by the output of the topology, or else of the agent, up to the limit of rejections', async () => {
   await using tutti = await opened()
   for (const rest of [{ output: z.number() }, {}]) {
