@@ -9,6 +9,7 @@ import type { RunActivity } from '../models/activity-port.js'
 import type { PriceOf } from '../models/budget.js'
 import { type ModelOutcome, modelTurn } from '../models/model-turn.js'
 import type { OwnTools } from '../models/toolboxes.js'
+import { invokeForm } from './invoke-form.js'
 
 /** What the turn of a model needs beside what every turn has. */
 export interface ModelBody {
@@ -35,7 +36,13 @@ export async function playModel(body: ModelBody): Promise<ModelOutcome> {
   const targets = targetsOf(state, agent.name)
   return modelTurn({
     ...rest,
-    seat: { agent, definition, targets, waiting: waitingAgent(state, branch) },
+    seat: {
+      agent,
+      definition,
+      targets,
+      waiting: waitingAgent(state, branch),
+      schemaOf: (to) => invokeForm(definition, state, branch, to).schema,
+    },
     message,
     memory: memoryOf(branch.memory, agent.name),
     said: agents[agent.name]?.remembers === 'session' ? (state.run?.conversation ?? []) : [],

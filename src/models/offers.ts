@@ -14,6 +14,8 @@ export interface ModelSeat {
   readonly targets: ReadonlyMap<string, boolean>
   /** Who waits for this branch's reply. */
   readonly waiting: string | null
+  /** What an invoke of an agent is held to. */
+  schemaOf(to: string): Schema | undefined
 }
 
 /** A tool as every provider takes it. */
@@ -47,14 +49,15 @@ export function offersOf(seat: ModelSeat, own: OwnTools): Offers {
   const mayFinish = targets.has('End')
   const mayAsk = targets.has('User')
   const finishSchema = definition.output ?? agent.output
-  const prose = waiting !== null && targets.has(waiting) ? 'reply' : mayFinish ? 'finish' : null
+  const replies = waiting !== null && targets.has(waiting)
+  const prose = replies ? 'reply' : mayFinish ? 'finish' : null
   const tools = [
     ...(agents.length > 0 ? [invokeTool(seat, agents)] : []),
     ...(mayFinish ? [finishTool(finishSchema)] : []),
     ...(mayAsk ? [askTool] : []),
     ...[...own].map(([name, { description, input }]) => offered(name, description, jsonSchemaOf(input) ?? { type: 'object' })),
   ]
-  const proseSchema = prose === 'finish' ? finishSchema : agent.output
+  const proseSchema = replies ? seat.schemaOf(waiting) : finishSchema
   return { seat, agents, mayFinish, mayAsk, prose, proseSchema, own, tools }
 }
 
@@ -76,8 +79,8 @@ const freeRequest: object = { description: 'What is asked of it, with all that i
 
 /** One form of an invocation for all agents, or one for each kind of request. */
 function invokeTool(seat: ModelSeat, agents: readonly string[]): OfferedTool {
-  const { agent, definition, waiting, targets } = seat
-  const schemaOf = (name: string): object | undefined => jsonSchemaOf(name === waiting ? agent.output : definition.agents[name]?.input)
+  const { waiting, targets } = seat
+  const schemaOf = (name: string): object | undefined => jsonSchemaOf(seat.schemaOf(name))
   const free = agents.filter((name) => schemaOf(name) === undefined)
   const wanted = [
     ...(free.length > 0 ? [{ names: free, schema: freeRequest }] : []),
@@ -91,7 +94,7 @@ function invokeTool(seat: ModelSeat, agents: readonly string[]): OfferedTool {
     return invocation(names, embedded(schema, `#/properties/invocations/items${form}/properties/request`))
   })
   const notes = [
-    waiting !== null && agents.includes(waiting) ? `${waiting} waits for your reply: invoking it is your reply.` : '',
+    waiting !== null && targets.get(waiting) === false ? `${waiting} waits for your reply: invoking it is your reply.` : '',
     ...agents.filter((name) => targets.get(name) === true).map((name) => `${name} is only notified: it does not answer.`),
   ].filter((note) => note !== '')
   const description = [

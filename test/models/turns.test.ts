@@ -64,6 +64,52 @@ describe('a model is offered', () => {
     expect(JSON.stringify(heard[0]?.options.tools)).toMatch(/"output":\{[^}]*"properties":\{"sum"/)
   })
 
+  test('its own schema for an answer, to who waits further out too', async () => {
+    const nested = topology({
+      name: 'nested',
+      flows: ['Start -> H -> End', 'H <-> M', 'M <-> W', 'W -> H'],
+      agents: {
+        H: {
+          input: z.object({ n: z.number() }),
+          act: (turn) => (turn.message.kind === 'join' ? turn.finish(turn.message.join.extra) : turn.fork(['M'])),
+        },
+        M: (turn) => turn.fork(['W']),
+        W: { output: z.string() },
+      },
+    })
+    const { result, by } = await play(script({ W: [{ invoke: 'H', request: 'past M' }] }), nested, { n: 1 })
+    expect(requestsIn(by('W')[0])).toEqual({ M: { type: 'string' }, H: { type: 'string' } })
+    expect(result).toMatchObject({ status: 'succeeded', output: [{ by: 'W', value: 'past M' }] })
+  })
+
+  test('the schema of a request to who waits over a notify edge, and no reply', async () => {
+    const noting = topology({
+      name: 'noting',
+      flows: ['Start -> H -> End', 'H -> W', 'W ~> H', 'W -> End'],
+      result: 'list',
+      agents: {
+        H: {
+          input: z.object({ n: z.number() }),
+          act: (turn) => (turn.message.kind === 'join' || turn.branchId !== 'r' ? turn.finish(turn.request) : turn.fork(['W'])),
+        },
+        W: { output: z.string() },
+      },
+    })
+    const models = script({ W: ['{ "n": 7 }', { invoke: 'H', request: { n: 8 } }, { finish: 'w' }] })
+    const { result, by, events } = await play(models, noting, { n: 1 })
+    const [first] = by('W')
+    expect(requestsIn(first)).toMatchObject({ H: { type: 'object', properties: { n: { type: 'number' } } } })
+    expect(JSON.stringify(first?.options.tools)).not.toContain('waits for your reply')
+    expect(first?.text).toContain('A text with no call only notifies H.')
+    expect(first?.text).toContain('It must then be JSON and nothing else')
+    expect(result).toMatchObject({ status: 'succeeded', output: ['w'] })
+    expect(rejections(events)).toEqual([])
+    expect(events.filter((event) => event.type === 'turn.started' && event.agent === 'H' && event.branch !== 'r')).toMatchObject([
+      { message: { value: { n: 7 } } },
+      { message: { value: { n: 8 } } },
+    ])
+  })
+
   test('schemas that contain themselves or name their parts, and every reference leads to what it meant', async () => {
     interface Tree {
       readonly name: string
@@ -188,6 +234,14 @@ test('a failure of a model that was sent back too often names it and its branch,
 function references(part: unknown): string[] {
   if (typeof part !== 'object' || part === null) return []
   return Object.entries(part).flatMap(([key, value]) => (key === '$ref' ? [String(value)] : references(value)))
+}
+
+/** What a model is told that a request to each agent must be. */
+function requestsIn(call: Heard | undefined): Record<string, unknown> {
+  const { inputSchema } = (call?.options.tools?.[0] ?? {}) as { inputSchema: { properties: { invocations: { items: any } } } }
+  const { items } = inputSchema.properties.invocations
+  const forms = (items.anyOf ?? [items]) as { properties: { agent_name: { enum: string[] }; request: unknown } }[]
+  return Object.fromEntries(forms.flatMap(({ properties }) => properties.agent_name.enum.map((name) => [name, properties.request])))
 }
 
 /** What a reference leads to. */
