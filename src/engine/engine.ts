@@ -125,7 +125,7 @@ export class Engine {
       lost: (entry) => this.#lost(entry),
       mayRelease: (entry) => this.#closed || this.#isIdle(entry),
       isAsleep: (entry) => !this.#closed && this.#isAsleep(entry),
-      refused: (code) => this.refuse(code),
+      refused: (code, entry) => this.refuse(code, entry),
       broken: (entry) => {
         for (const execution of entry.executions.values()) execution.abort('the run is stopped')
         this.#tellWaiting(entry)
@@ -245,9 +245,9 @@ export class Engine {
     this.#worker.claim()
   }
 
-  /** Something was refused. */
-  refuse(code: string): void {
-    this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1)
+  /** Something was refused, by a run if there is one. */
+  refuse(code: string, entry?: RunEntry): void {
+    for (const { refusals } of entry === undefined ? [this] : [this, entry]) refusals.set(code, (refusals.get(code) ?? 0) + 1)
   }
 
   // ── definitions ────────────────────────────────────────────────────────────────────────────────────────

@@ -53,6 +53,8 @@ export interface ExecutionPort {
   begins(attempt: Attempt): void
   /** Nothing of it runs any more, or it is fenced off. */
   ended(execution: Execution): void
+  /** A body has returned after it was aborted: that is counted, and used for nothing. */
+  returnedLate(): void
   readonly later: Seam['later']
   /** Says something; `settled` is told, once, whether it was refused. */
   submit(by: Attempt, command: Command, settled: (outcome: { readonly refusal?: Refusal | undefined }) => void): void
@@ -189,6 +191,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   #bodyOver(command: Command): void {
     this.#isBodyOver = true
     this.#onBodyOver()
+    if (this.#reason !== null && command.type !== 'turn.fail') this.#port.returnedLate()
     if (!this.#isDecided) this.#conclude(command)
   }
 

@@ -44,7 +44,7 @@ export interface LoopPort {
   mayRelease(entry: RunEntry): boolean
   /** Whether all turns of a run sleep for long. */
   isAsleep(entry: RunEntry): boolean
-  refused(code: string): void
+  refused(code: string, entry: RunEntry): void
   broken(entry: RunEntry): void
 }
 
@@ -450,8 +450,7 @@ export class Loop {
       const refusal = refusals?.get(submission)
       if (refusal === undefined) this.#settle(submission, carriedOut)
       else {
-        entry.refusals.set(refusal.code, (entry.refusals.get(refusal.code) ?? 0) + 1)
-        this.#port.refused(refusal.code)
+        this.#port.refused(refusal.code, entry)
         this.#settle(submission, { refusal })
       }
     }

@@ -151,6 +151,7 @@ async function executedAgain(
       entered: () => {},
       begins: () => {},
       ended: () => {},
+      returnedLate: () => {},
       later: laterOf(undefined),
       submit: (_, command, settled) => {
         const isStep = command.type === 'sleep.start' || command.type.startsWith('activity.')

@@ -83,6 +83,10 @@ export class RunPort implements ExecutionPort {
     this.#shared.ended(this, execution)
   }
 
+  returnedLate(): void {
+    this.#shared.engine.refuse('STALE_ATTEMPT', this.entry)
+  }
+
   submit(by: Attempt, command: Command, settled: (outcome: Outcome) => void): void {
     this.#shared.submit(this, by, command, settled)
   }

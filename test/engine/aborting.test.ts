@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+
+import { graph } from 'tutti'
 import { expect, test } from 'vitest'
 import {
   codeOf,
@@ -73,6 +75,40 @@ test('the run ends only when an aborted body has ended, within its grace', async
   cleaned.resolve()
   expect(await run.result()).toMatchObject({ status: 'cancelled' })
   expect((await journal(run)).at(-2)).toMatchObject({ type: 'turn.aborted', how: 'ended', at: 4_999 })
+})
+
+test('what a body returns after it was aborted or fenced off is counted, and what it throws is not', async () => {
+  await using at = await timed({ graceMs: 1_000 })
+  const fenced = deferred()
+  const bodies = {
+    heeds: (turn: WorkerTurn) => untilAborted(turn.signal),
+    returns: (turn: WorkerTurn) => untilAborted(turn.signal).catch(() => turn.reply('late')),
+    fenced: (turn: WorkerTurn) => fenced.promise.then(() => turn.reply('later')),
+  }
+  const act = (turn: WorkerTurn) => (turn.request === 'first' ? turn.reply('a') : bodies[turn.request as keyof typeof bodies](turn))
+  const run = await at.tutti.start(hub(forksEach(['first', ...Object.keys(bodies)], 'any'), act))
+  await rest()
+  await at.clock.advance(1_000)
+  const { status, report } = await run.result()
+  expect({ status, refusals: report.measured.refusals }).toEqual({ status: 'succeeded', refusals: { STALE_ATTEMPT: 1 } })
+  const before = await journal(run)
+  fenced.resolve()
+  await rest()
+  expect((await run.report()).measured.refusals).toEqual({ STALE_ATTEMPT: 2 })
+  expect(at.tutti.refusals()).toEqual({ STALE_ATTEMPT: 2 })
+  expect(await journal(run)).toEqual(before)
+})
+
+test('the output of a step that was cancelled is counted', async () => {
+  await using tutti = await opened()
+  const run = await tutti.start(
+    graph('late')
+      .step('a', { run: ({ signal }) => untilAborted(signal).catch(() => 'late') })
+      .output(),
+  )
+  await rest()
+  await run.cancel()
+  expect((await run.result()).report.measured.refusals).toEqual({ STALE_ATTEMPT: 1 })
 })
 
 test('a body that ignores its signal is fenced off after its grace: the run ends, and nothing of it is recorded', async () => {
