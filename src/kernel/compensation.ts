@@ -5,7 +5,7 @@ import { emit } from './draft.js'
 import type { RolledBack } from './event.js'
 import type { Failure } from './failure.js'
 import { entryOf } from './fold-undo.js'
-import { byId, compareIds, rootBarrier, undoTimer } from './ids.js'
+import { byId, compareIds, innermostFirst, rootBarrier, undoTimer } from './ids.js'
 import { reportedSlots } from './reported.js'
 import { backoffMs } from './retry.js'
 import type { RetryShape } from './shape.js'
@@ -30,7 +30,7 @@ const undoRetry: RetryShape = { attempts: 5, backoffMs: 50, factor: 3, maxBackof
 export function undoProgress(draft: Draft, goOn: (barrier: string, onward: Onward) => void): boolean {
   let progress = false
   // The innermost first: those further out wait for them.
-  for (const { barrier } of [...draft.state.undo.plans.values()].sort((a, b) => compareIds(b.barrier, a.barrier))) {
+  for (const { barrier } of innermostFirst(draft.state.undo.plans.values(), (plan) => plan.barrier)) {
     const plan = draft.state.undo.plans.get(barrier)
     if (plan === undefined || plan.onward === null) continue
     const free = plan.status === 'waiting' && isQuiet(draft.state, barrier) && !planFork(draft, plan)

@@ -5,7 +5,7 @@ import type { Draft } from './draft.js'
 import { emit, emitFolded, none } from './draft.js'
 import { endIfOver } from './ending.js'
 import { startAll } from './fold-turns.js'
-import { childBranch, compareIds } from './ids.js'
+import { childBranch, innermostFirst } from './ids.js'
 import { decideGates } from './gate.js'
 import { meet } from './rendezvous.js'
 import { messageAt, type Siblings } from './siblings.js'
@@ -42,14 +42,10 @@ function goOnUndoing(draft: Draft): boolean {
 /** The innermost first, so that what comes of an inner barrier has reached the outer one when it is looked at. */
 function evaluateTouched(draft: Draft): void {
   while (draft.slots.length > 0) {
-    const touched = innermostFirst(draft.slots)
+    const touched = draft.slots.length < 2 ? draft.slots : innermostFirst(new Set(draft.slots), (id) => id)
     draft.slots = none
     for (let place = 0; place < touched.length; place++) evaluate(draft, touched[place] ?? '')
   }
-}
-
-function innermostFirst(ids: readonly string[]): readonly string[] {
-  return ids.length < 2 ? ids : [...new Set(ids)].sort((a, b) => compareIds(b, a))
 }
 
 /** Turns are reserved before any of them starts: all that are owed now, or none. */

@@ -38,5 +38,12 @@ export function byId<T>(list: Iterable<T>, id: (item: T) => string): T[] {
   return [...list].sort((a, b) => compareIds(id(a), id(b)))
 }
 
+const depthOf = (id: string): number => id.split('.').length
+
+/** A copy in the order of barriers, the innermost first. */
+export function innermostFirst<T>(list: Iterable<T>, barrier: (item: T) => string): T[] {
+  return [...list].sort((a, b) => depthOf(barrier(b)) - depthOf(barrier(a)) || compareIds(barrier(b), barrier(a)))
+}
+
 /** Run ids: `[A-Za-z0-9_-]{1,64}`; those of child runs add `:step`, `:item` and `@try`. */
 export const runIdPattern: RegExp = /^[A-Za-z0-9_-]{1,64}$/

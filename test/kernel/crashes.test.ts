@@ -3,18 +3,22 @@ import { graph, topology } from 'tutti'
 import { expect, test } from 'vitest'
 import type { Definition } from '../../src/define/definition.js'
 import { internalsOf } from '../../src/define/definition.js'
+import type { Action } from '../../src/kernel/action.js'
 import type { Command } from '../../src/kernel/command.js'
+import type { Decision } from '../../src/kernel/decide.js'
 import { decide } from '../../src/kernel/decide.js'
 import { sleepTimer } from '../../src/kernel/ids.js'
 import { outstanding } from '../../src/kernel/outstanding.js'
 import type { State } from '../../src/kernel/state.js'
 import { newState } from '../../src/kernel/state.js'
 
-function decided(state: State, command: Command): State {
+function accepted(state: State, command: Command): Exclude<Decision, { refusal: unknown }> {
   const decision = decide(state, command, state.at + 1, null)
   if ('refusal' in decision) throw new Error(decision.refusal.message)
-  return decision.state
+  return decision
 }
+
+const decided = (state: State, command: Command): State => accepted(state, command).state
 
 const started = (definition: Definition): State =>
   decided(newState, { type: 'run.start', runId: 'R', nonce: 'n', shape: internalsOf(definition).shape, tags: {} })
@@ -91,6 +95,34 @@ test('nor is a step that waits for a run of its own, which takes its deaths itse
     .step('part', { run: () => 1 })
     .output()
   expect(failedAfter(started(plain))).toBe(5)
+})
+
+test.each([
+  [['A', 'B'], 0],
+  [['B', 'A'], 1],
+])('of turns that are given up together, the innermost fork takes its own first: a fork of %j', (calls, slot) => {
+  const nested = topology({
+    name: 'nested',
+    flows: ['Start -> H -> End', 'H <-> A | B', 'A <-> X'],
+    agents: { H: (turn) => turn.finish(1), A: (turn) => turn.fork(['X']), B: (turn) => turn.reply(1), X: (turn) => turn.reply(1) },
+  })
+  const acts = (state: State, branch: string, agent: string, action: Action) =>
+    decided(state, { type: 'turn.complete', branch, agent, turn: 1, attempt: 1, action })
+  const outer = acts(started(nested), 'r', 'H', {
+    type: 'fork',
+    calls: calls.map((to) => ({ to })),
+    join: { policy: 'all', stragglers: 'cancel' },
+  })
+  let state = acts(outer, `r.${slot}`, 'A', { type: 'fork', calls: [{ to: 'X' }] })
+  const fired: string[] = []
+  for (const epoch of [2, 3, 4, 5, 6]) {
+    const decision = accepted(state, { type: 'run.claim', epoch })
+    for (const event of decision.events) if (event.type === 'barrier.fired' && event.barrier !== '#') fired.push(event.barrier)
+    state = decision.state
+  }
+  expect(fired).toEqual([`r.${slot}#1`, 'r#1'])
+  const cause = slot === 0 ? { code: 'JOIN_FAILED', at: { agent: 'A' } } : { code: 'TURN_CRASHED', at: { agent: 'B' } }
+  expect(state.outcome).toMatchObject({ status: 'failed', error: { code: 'JOIN_FAILED', cause } })
 })
 
 test('a step that waits for a run goes on waiting for its end after a cancel, whoever takes it over', () => {
