@@ -189,6 +189,7 @@ export function abortedWork(state: State, branch: Branch): { undo?: AbortedWork 
       key: turnKey(branch),
       ...given('input', input),
       ...itemOf(state, branch),
+      ...activitiesOf(state, branch.id),
       open,
     },
   }
@@ -207,7 +208,13 @@ export function abortedEnded(state: Folding, event: Of<'turn.aborted'>, attempt:
       addAborted(state, attempt, { id, what: 'activity', ...common, known: 'unknown', tool, key: id, input }, after)
   if (event.done === undefined && !fenced) return
   const known = event.done === undefined ? 'unknown' : 'late'
-  const facts = { ...given('input', work.input), ...given('item', work.item), ...given('output', event.done?.output) }
+  const { input, item, activities } = work
+  const facts = {
+    ...given('input', input),
+    ...given('item', item),
+    ...given('output', event.done?.output),
+    ...(activities && { activities }),
+  }
   const child = event.done?.child
   if (child !== undefined) add(state, { id: child, what: 'child', ...common, known, key: child }, [])
   if (!compensates(state, attempt.agent)) return

@@ -134,6 +134,8 @@ export interface AbortedWork {
   readonly key: string
   readonly input?: unknown
   readonly item?: unknown
+  /** The results of those of its activities that had ended, by key. */
+  readonly activities?: Readonly<Record<string, unknown>>
   /** Its activities that were started, can be undone, and have not ended, by key. */
   readonly open: readonly { readonly id: string; readonly key: string; readonly tool: string; readonly input: unknown }[]
 }

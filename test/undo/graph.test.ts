@@ -213,6 +213,29 @@ test('a step that succeeds after the cancel is discarded, and what it did is und
   expect(undone).toEqual(['booked'])
 })
 
+test.each(['cancel', 'timeout'] as const)('the undo of a late success is given what its turn had recorded: after a %s', async (how) => {
+  const undone: unknown[] = []
+  const held = deferred<string>()
+  const late = graph('late')
+    .step('book', {
+      ...(how === 'timeout' && { timeoutMs: 100 }),
+      run: async ({ step }) => {
+        await step('reserve', () => 'seat 7')
+        return held.promise
+      },
+      compensate: ({ output, activities }) => void undone.push({ output, activities }),
+    })
+    .output()
+  await using at = await timed()
+  const run = await at.tutti.start(late)
+  await rest()
+  if (how === 'cancel') await run.cancel()
+  else await at.clock.advance(100)
+  held.resolve('booked')
+  expect(await run.result()).toMatchObject({ rollback: 'complete' })
+  expect(undone).toEqual([{ output: 'booked', activities: { 'reserve#0': 'seat 7' } }])
+})
+
 test('what nobody knows the outcome of is not undone but listed', async () => {
   const never = graph('never')
     .step('book', { run: () => new Promise(() => {}), compensate: () => expect.unreachable() })

@@ -5,6 +5,7 @@ import { internalsOf } from '../../src/define/definition.js'
 import type { Command } from '../../src/kernel/command.js'
 import { decide } from '../../src/kernel/decide.js'
 import type { Failure } from '../../src/kernel/failure.js'
+import { loadState, saveState } from '../../src/kernel/snapshot.js'
 import { outstanding } from '../../src/kernel/outstanding.js'
 import type { State } from '../../src/kernel/state.js'
 import { newState } from '../../src/kernel/state.js'
@@ -121,4 +122,22 @@ test('what is known best of a turn stands, in whatever order its attempts have s
     const decision = decide(state, { ...third, action: { type: 'finish', output: 1 } } as Command, at, code)
     expect('refusal' in decision ? decision : decision.state.undo.nodes.get('r/1')?.entry).toMatchObject({ known: 'returned' })
   }
+})
+
+test('what an aborted turn had recorded is given to its undo, also if the run was loaded from a snapshot meanwhile', () => {
+  const { shape, code } = internalsOf(
+    topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: { act: nothing as never, compensate: nothing } } }),
+  )
+  let state: State = newState
+  for (const command of [
+    { type: 'run.start', runId: 'x', nonce: 'n', shape, tags: {} },
+    { type: 'activity.complete', ...activity('reserve', 1), value: 'seat 7' },
+    { type: 'run.cancel' },
+    endedLate,
+  ] as Command[]) {
+    const decision = decide(state, command, state.at + 1, code)
+    if ('refusal' in decision) throw new Error(decision.refusal.message)
+    state = loadState(JSON.parse(JSON.stringify(saveState(decision.state))))
+  }
+  expect(state.undo.nodes.get('r/1')?.entry).toMatchObject({ known: 'late', output: 'late', activities: { reserve: 'seat 7' } })
 })
