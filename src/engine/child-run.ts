@@ -5,7 +5,7 @@ import { TuttiError } from '../define/tutti-error.js'
 import type { Command } from '../kernel/command.js'
 import type { Event, LateWork } from '../kernel/event.js'
 import { evolve } from '../kernel/evolve.js'
-import type { Failure } from '../kernel/failure.js'
+import type { Failure, FailureCode } from '../kernel/failure.js'
 import { entryOf } from '../kernel/fold-undo.js'
 import { attemptId } from '../kernel/ids.js'
 import type { Attempt, State } from '../kernel/state.js'
@@ -333,12 +333,22 @@ function childOutput(id: string, state: State, usage?: Usage): ChildDone {
     code: 'CHILD_FAILED',
     // Without the number of the attempt: a failure is the same in every order.
     message: `the child run ${id.replace(/@\d+/g, '')} ${outcome?.status ?? 'failed'}: ${cause.message}`,
-    // An agent that fails on purpose is not tried again, but its whole run may be.
-    retryable: cause.retryable || cause.code === 'AGENT_FAILED',
+    retryable: mayEndOtherwise(cause),
     at: {},
     cause,
   }
   throw new ChildFailed(failure, state, usage)
+}
+
+/** What somebody wanted, what comes out the same each time, and what must not be done twice. */
+const final: readonly FailureCode[] = ['CANCELLED', 'AGENT_STOPPED', 'VALUE_TOO_LARGE', 'TURN_CRASHED', 'ACTIVITY_OUTCOME_UNKNOWN']
+
+/**
+ * Whether a run that failed so may end otherwise if it is started anew, by where the failure began. That a turn was not to be tried again
+ * says nothing about a run in which everything is.
+ */
+function mayEndOtherwise({ code, cause }: Failure): boolean {
+  return cause === undefined ? !code.startsWith('LIMIT_') && !final.includes(code) : mayEndOtherwise(cause)
 }
 
 /** What a run has done and nobody has undone yet, with what joins it. */

@@ -20,6 +20,18 @@ const writer = () =>
     act: (turn) => (turn as any).finish('word '.repeat(turn.request.words).trim()),
   })
 
+const thrown = (): never => {
+  throw new Error('no')
+}
+const isFirst = ({ runId }: { runId: string }): boolean => !runId.includes('@')
+/** A run whose only work is done in a fork. */
+const forking = (act: (turn: any) => any) =>
+  topology({
+    name: 'forking',
+    flows: ['Start -> H -> End', 'H <-> B'],
+    agents: { H: (turn) => (turn.message.kind === 'join' ? turn.finish() : turn.fork(['B'])), B: act },
+  })
+
 describe('a step that runs', () => {
   test('an agent, a topology or a graph is a child run with an id of its own, fed by `input`', async () => {
     await using tutti = await open({ store: 'memory:', invariants: true })
@@ -104,6 +116,39 @@ describe('a step that runs', () => {
       .step('child', { retry: { attempts: 2 }, run: unsure })
       .output(({ steps }) => steps.child)
     expect(await tutti.execute(definition)).toBe(2)
+  })
+
+  test.each([
+    ['in a fork', forking((turn) => turn.reply(isFirst(turn) ? thrown() : 1)), 'succeeded'],
+    ['in a fork, on purpose', forking((turn) => (isFirst(turn) ? turn.fail('not now') : turn.reply(1))), 'succeeded'],
+    ['because its agent was sent back', forking((turn) => (isFirst(turn) ? turn.finish() : turn.reply(1))), 'succeeded'],
+    [
+      'because what it requires was skipped',
+      graph('skips', { required: ['a'] })
+        .step('a', { onError: 'skip', run: (ctx) => (isFirst(ctx) ? thrown() : 1) })
+        .output(),
+      'succeeded',
+    ],
+    [
+      'in a fork of its own child',
+      graph('middle')
+        .step('low', { run: forking((turn) => turn.reply(isFirst(turn) ? thrown() : 1)) })
+        .output(),
+      'succeeded',
+    ],
+    [
+      'by what must be done once',
+      forking(async (turn) => turn.reply(await turn.step('pay', () => (isFirst(turn) ? 1n : 1), { idempotent: false }))),
+      'failed',
+    ],
+  ])('a child that fails %s is started anew as its step says, unless that would do something twice', async (_, child, status) => {
+    await using tutti = await open({ store: 'memory:', invariants: true })
+    const definition = graph('again')
+      .step('child', { retry: { attempts: 3 }, run: child })
+      .output()
+    expect(await (await tutti.start(definition, { id: 'P' })).result()).toMatchObject({ status })
+    const tries = (await tutti.runs()).runs.filter(({ id }) => /^P:child(@\d)?$/.test(id))
+    expect(tries).toHaveLength(status === 'succeeded' ? 2 : 1)
   })
 
   test('a child that fails fails with CHILD_FAILED, and the cause down to where it began', async () => {
