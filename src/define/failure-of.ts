@@ -2,6 +2,7 @@ import { deepFreeze } from '../kernel/deep-freeze.js'
 import type { Failure } from '../kernel/failure.js'
 import { jsonSize, toJson } from '../kernel/json.js'
 import { bytesOver } from './bytes-over.js'
+import { type Code, TuttiError } from './tutti-error.js'
 
 /** A failure that keeps its own code when it reaches the end of a turn. */
 export class CodedFailure extends Error {
@@ -34,12 +35,25 @@ export function storableFailure(failure: Failure, max: number): Failure {
   return deepFreeze(isThrown ? instead : { ...instead, code: failure.code, retryable: failure.retryable })
 }
 
+/** What the code does wrong, and would do again; what else we throw may pass. */
+const faults: readonly Code[] = [
+  'DUPLICATE_STEP_KEY',
+  'NESTED_STEP',
+  'INVALID_INPUT',
+  'INVALID_TOPOLOGY',
+  'INVALID_GRAPH',
+  'KEY_REUSED',
+  'VALUE_TOO_LARGE',
+]
+
+const isFault = (thrown: unknown): boolean => TuttiError.is(thrown) && faults.includes(thrown.code)
+
 /** What was thrown, as data: its message, and its own code and fields where they are JSON. */
 export function failureOf(thrown: unknown, code: 'AGENT_FAILED' | 'STEP_FAILED' = 'AGENT_FAILED'): Failure {
   try {
     if (thrown instanceof CodedFailure) return deepFreeze(thrown.failure)
     const data = fieldsOf(thrown)
-    return deepFreeze({ code, message: messageOf(thrown), retryable: true, at: {}, ...(data !== undefined && { data }) })
+    return deepFreeze({ code, message: messageOf(thrown), retryable: !isFault(thrown), at: {}, ...(data !== undefined && { data }) })
   } catch {
     // A getter of it throws, or it is a proxy that does: it failed, whatever it has to say.
     return deepFreeze({ code, message: 'something was thrown that cannot be looked at', retryable: true, at: {} })

@@ -1,5 +1,6 @@
 import { bytesOver } from '../define/bytes-over.js'
 import { CodedFailure, failureOf, storableFailure, tooLarge } from '../define/failure-of.js'
+import { type Code, TuttiError } from '../define/tutti-error.js'
 import type { ActivitySpeaker, Command } from '../kernel/command.js'
 import type { Failure } from '../kernel/failure.js'
 import type { NotJson } from '../kernel/json.js'
@@ -85,8 +86,10 @@ export function unknownOutcome({ name }: ActivitySpeaker, earlier: ActivityRecor
 
 /** A recorded failure as the body catches it: the same on every execution. */
 export function errorOf(failure: Failure): Error {
-  if (failure.code !== 'AGENT_FAILED') return new CodedFailure(failure)
-  const error = new Error(failure.message)
-  if (typeof failure.data === 'object' && failure.data !== null) Object.assign(error, failure.data)
-  return error
+  const { code, message, retryable, data } = failure
+  if (code !== 'AGENT_FAILED') return new CodedFailure(failure)
+  const fields: { readonly code?: Code } = typeof data === 'object' && data !== null ? data : {}
+  // Of those with a code of their own, only errors of ours are never tried again.
+  const error = retryable || fields.code === undefined ? new Error(message) : new TuttiError(fields.code, message)
+  return Object.assign(error, fields)
 }

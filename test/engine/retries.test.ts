@@ -1,5 +1,6 @@
-import { type Failure, graph } from 'tutti'
+import { type Failure, graph, TuttiError } from 'tutti'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import { deferred, forksEach, hub, journal, opened, rest, solo, type SoloTurn, timed, untilAborted, type WorkerTurn } from './opened.js'
 
 test('code is tried once if nothing is said', async () => {
@@ -183,6 +184,61 @@ test('a failure that is never tried again says so, however it was made', async (
     const result = await (await tutti.start(solo({ retry: { attempts: 3 }, act }))).result()
     expect(result).toMatchObject({ status: 'failed', error: { message: 'no', retryable: false } })
   }
+})
+
+const nests = ({ step }: Pick<SoloTurn, 'step'>) => step('outer', () => step('inner', () => 1))
+const repeats = async ({ step }: Pick<SoloTurn, 'step'>) => {
+  await step('a', () => 1, { key: 'k' })
+  await step('b', () => 1, { key: 'k' })
+}
+
+test.each([
+  ['NESTED_STEP', nests],
+  ['DUPLICATE_STEP_KEY', repeats],
+] as const)('what the code does wrong is not tried again, in a turn or in a step of a graph: %s', async (code, act) => {
+  await using tutti = await opened()
+  const attempts = { turn: 0, step: 0 }
+  const retry = { attempts: 3 }
+  const turns = solo({ retry, act: (turn: SoloTurn) => (attempts.turn++, act(turn)) })
+  const steps = graph('steps')
+    .step('a', { retry, run: (ctx) => (attempts.step++, act(ctx)) as Promise<unknown> })
+    .output()
+  const failed = { retryable: false, data: { code } }
+  expect(await (await tutti.start(turns)).result()).toMatchObject({ status: 'failed', error: { code: 'AGENT_FAILED', ...failed } })
+  expect(await (await tutti.start(steps)).result()).toMatchObject({ status: 'failed', error: { code: 'STEP_FAILED', ...failed } })
+  expect(attempts).toEqual({ turn: 1, step: 1 })
+})
+
+test('a child run whose input is refused is not tried again', async () => {
+  await using tutti = await opened()
+  let attempts = 0
+  const parent = graph('parent')
+    .step('child', {
+      retry: { attempts: 3 },
+      run: solo((turn) => turn.finish(), { input: z.object({ n: z.number() }) }),
+      input: () => ({ n: `${attempts++}` }),
+    })
+    .output()
+  const error = { code: 'STEP_FAILED', retryable: false, data: { code: 'INVALID_INPUT' } }
+  expect(await (await tutti.start(parent)).result()).toMatchObject({ status: 'failed', error })
+  expect(attempts).toBe(1)
+})
+
+test('what passes is tried again, also if it is thrown by us, and whoever catches an error of ours knows it', async () => {
+  await using tutti = await opened()
+  const caught: unknown[] = []
+  const run = await tutti.start(
+    solo({
+      retry: { attempts: 2 },
+      act: async (turn: SoloTurn) => {
+        await nests(turn).catch((error: unknown) => caught.push(TuttiError.is(error, 'NESTED_STEP')))
+        if (turn.attempt === 1) throw new TuttiError('STORE_LOCKED', 'somebody else has it')
+        return turn.finish(turn.attempt)
+      },
+    }),
+  )
+  expect(await run.output()).toBe(2)
+  expect(caught).toEqual([true, true])
 })
 
 test('an attempt that takes too long is aborted and counts as a failure, and is retried like a throw', async () => {
