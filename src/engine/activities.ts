@@ -31,7 +31,7 @@ import type { ActivityOutcome } from './seam.js'
 import { turnOver } from './turn-over.js'
 
 /** What the activities of a turn need of its run. */
-export type ActivityPort = Pick<ExecutionPort, 'clockOf' | 'maxValue' | 'graceMs' | 'later' | 'mayGoOn' | 'isPlayed' | 'known'>
+export type ActivityPort = Pick<ExecutionPort, 'clockOf' | 'maxValue' | 'graceMs' | 'later' | 'mayGoOn' | 'isPlayed' | 'known' | 'returnedLate'>
 
 /** Whose activities they are: one execution of a turn. */
 export interface ActivityOwner {
@@ -515,7 +515,9 @@ export class Activities implements ContextOwner {
       const command = outcomeOf(this.#speakerOf(step), result, options)
       // What was done after the abort is used for nothing, but if it can be undone, it must be known.
       const counts = this.#aborted === null || (options.undo !== undefined && command.type === 'activity.complete')
-      return counts ? this.#record(command) : this.#leave()
+      if (counts) return this.#record(command)
+      if (command.type === 'activity.complete') this.#port.returnedLate()
+      this.#leave()
     } catch (thrown) {
       this.#spoil(thrown)
     }

@@ -53,7 +53,7 @@ export interface ExecutionPort {
   begins(attempt: Attempt): void
   /** Nothing of it runs any more, or it is fenced off. */
   ended(execution: Execution): void
-  /** A body has returned after it was aborted: that is counted, and used for nothing. */
+  /** A body, or a step of it, has returned after it was aborted: that is counted, and used for nothing. */
   returnedLate(): void
   readonly later: Seam['later']
   /** Says something; `settled` is told, once, whether it was refused. */

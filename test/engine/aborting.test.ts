@@ -99,6 +99,21 @@ test('what a body returns after it was aborted or fenced off is counted, and wha
   expect(await journal(run)).toEqual(before)
 })
 
+test('what a step gives after its turn was aborted is counted, and what it throws is not', async () => {
+  await using tutti = await opened()
+  for (const [late, refusals] of [
+    [() => 'late', { STALE_ATTEMPT: 1 }],
+    [(error: unknown) => Promise.reject(error), {}],
+  ] as const) {
+    const run = await tutti.start(
+      solo(async (turn) => turn.finish(await turn.step('s', ({ signal }) => untilAborted(signal).catch(late as () => unknown)))),
+    )
+    await rest()
+    await run.cancel()
+    expect((await run.result()).report.measured.refusals).toEqual(refusals)
+  }
+})
+
 test('the output of a step that was cancelled is counted', async () => {
   await using tutti = await opened()
   const run = await tutti.start(
