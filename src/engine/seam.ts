@@ -33,7 +33,7 @@ export interface Borrower {
 export interface Seam {
   /** Calls `go` when it may happen: twice where it happens twice, never where the process dies first. `instead` is said in its place. */
   hold(what: Held, go: (instead?: Command) => void): void
-  /** Calls back in a macrotask of its own; `afterMs`: not before so much time has passed. */
+  /** Calls back in the next macrotask, together with what else waits for that; `afterMs`: not before so much time has passed. */
   later(task: () => void, afterMs?: number): void
   /** What the keys and the random numbers of a run derive from. */
   nonce(run: string): string

@@ -72,3 +72,10 @@ test('two that may run code, or are of one lane, commute in no case', () => {
   expect(commutes([ends('r.0', { runsCode: true })], [ends('r.1', { runsCode: true })])).toBe(false)
   expect(commutes([ends('r.0', { lane: 'x' })], [ends('r.1', { lane: 'x' })])).toBe(false)
 })
+
+test('the turns of one commit can begin at once after another has ended as well; of other code, more would wait then', () => {
+  const starts = (branch: string, born: number): Happening => ends(branch, { kind: 'start', born, runsCode: true, command: null })
+  expect(commutes([starts('r.0', 1), starts('r.1', 1)], [ends('r.2')])).toBe(true)
+  expect(commutes([starts('r.0', 1), starts('r.1', 2)], [ends('r.2')])).toBe(false)
+  expect(commutes([ends('r.2')], [starts('r.0', 1), ends('r.1', { kind: 'activity', born: 1, runsCode: true })])).toBe(false)
+})

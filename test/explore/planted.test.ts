@@ -1,4 +1,5 @@
 import type { Definition } from 'tutti'
+import { open } from 'tutti'
 import type { Exploration } from 'tutti/testing'
 import { explore } from 'tutti/testing'
 import { describe, expect, test, vi } from 'vitest'
@@ -7,6 +8,7 @@ import { counting } from '../planted/counter.js'
 import * as identity from '../planted/identity.js'
 import * as resumes from '../planted/resumes.js'
 import * as starvation from '../planted/starvation.js'
+import { together } from '../planted/together.js'
 
 // Many schedules are a few seconds, and more on a machine that is busy.
 vi.setConfig({ testTimeout: 90_000 })
@@ -70,6 +72,19 @@ describe('what is no race is not reported', () => {
     expectExplained(await explore(() => counting('across an await')), 'output')
     expectExplained(await explore(() => counting('across a step')), 'output')
   })
+})
+
+describe('what the engine lets go on together is found where it crosses an await of a plain promise', () => {
+  for (const [name, definition] of Object.entries(together))
+    test(name, async () => {
+      const tutti = await open({ store: 'memory:' })
+      const output = await tutti.execute(definition())
+      await tutti.close()
+      const found = await explore(definition)
+      expectExplained(found, 'output')
+      expect(found.outcomes.map(({ result }) => result.report.output)).toContainEqual(output)
+      expect((await explore(definition, { schedules: 'all' })).independent).toBe(false)
+    })
 })
 
 test('a slow agent that is starved is found by priorities, where a random walk goes by', async () => {

@@ -177,6 +177,42 @@ describe('what is pruned changes nothing', () => {
     })
 })
 
+test('what goes on together is tried beside what else may happen, and pruned for none of it', async () => {
+  const definition = (): Definition<any> => {
+    let count = 0
+    const add = async (turn: any) => {
+      await turn.step('think', () => null)
+      const seen = count
+      await Promise.resolve()
+      count = seen + 1
+      return turn.reply(null)
+    }
+    return topology({
+      name: 'look',
+      flows: ['Start -> H -> End', 'H -> A | B | C', 'C -> D', 'A | B | D -> H'],
+      agents: {
+        H: { act: { request: (turn) => turn.fork(['A', 'B', 'C']), join: (turn, { values }) => turn.finish(`${values[2]} ${count}`) } },
+        A: { act: add },
+        B: { act: add },
+        C: {
+          act: async (turn) => {
+            await turn.step('think', () => null)
+            const seen = count
+            await hops(20)
+            return turn.invoke('D', `${seen} ${count}`)
+          },
+        },
+        D: { act: (turn) => turn.reply(`${turn.request} ${count}`) },
+      },
+    })
+  }
+  const search = new Search(settingFor(definition, { invariants: false }), 100_000, { bags: new Set(), observe: undefined })
+  search.stopsAtFindings = false
+  expect(await exhaustive(search, commutingIn)).toBe(true)
+  // C has looked and not yet said so, the two go on together, and only then D is called.
+  expect(search.outcomes.map(({ first }) => reportOf(first.outcome.journal).output)).toContain('0 0 1 1')
+})
+
 test('a run that is out of time is another choice than one that crosses another limit', async () => {
   const definition = (): Definition<any> =>
     topology({
@@ -218,6 +254,23 @@ test('a module that keeps something is evaluated anew for each schedule', async 
   const { default: leaking } = (await import(url.href)) as { default: Definition<any> }
   expect((await explore(leaking)).violations).toMatchObject([{ invariant: 'not-repeatable' }])
   expect(await explore(freshModule(url), { schedules: 'all' })).toMatchObject({ independent: true, exhaustive: true })
+})
+
+test('all code at once is the last of the options: a token from before it was one takes what it took', async () => {
+  const definition = (): Definition<any> =>
+    graph('places')
+      .step('a', { timeoutMs: 1_000, run: (step) => step.step('think', () => 1) })
+      .step('b', { run: () => 2 })
+      .output()
+  const search = new Search(settingFor(definition, { faults: ['timeout'] }), 10, { bags: new Set(), observe: undefined })
+  const points: string[][] = []
+  await search.look((point) => {
+    points.push(Array.from({ length: point.count }, (_, which) => point.option(which).map(({ kind }) => kind)).map(String))
+    // At first a is begun alone: what it waits for then, and that b begins, come from two commits.
+    return { take: point.step === 0 ? 1 : 0 }
+  })
+  expect(points[0]).toEqual(['start,start', 'start', 'start'])
+  expect(points[1]).toEqual(['start', 'activity', 'clock', 'start,activity'])
 })
 
 test('every list of deviations is a schedule, and a token stands for it', async () => {

@@ -11,12 +11,14 @@ import { runId } from './setting.js'
 /**
  * What commutes in a state of the run.
  *
+ * - What is no option any more once the other was taken has no other order.
  * - Two options that may run code of the user's never do: they may share what nobody sees.
  * - What only the kernel decides commutes with code that runs, unless it stops some: a turn is given what it knows when it is owed.
  * - Two decisions of the kernel commute if both orders give the same events; that is tried.
  */
 export function commutingIn({ state, at, code }: Situation): Commutes {
   return (a, b) => {
+    if (!lasts(a) || !lasts(b)) return false
     if (a.some(({ lane }) => b.some((other) => other.lane === lane))) return false
     if (a.some(isOutside) || b.some(isOutside)) return false
     const codeInA = a.some(({ runsCode }) => runsCode)
@@ -30,6 +32,13 @@ export function commutingIn({ state, at, code }: Situation): Commutes {
     return second !== null && sameEvents(state, first, second, at, code)
   }
 }
+
+/**
+ * Whether an option is still there after another was taken. All code that waits is no more once something adds to it; the turns of one
+ * commit wait together until one of them begins.
+ */
+const lasts = (option: Option): boolean =>
+  option.length === 1 || option.every(({ kind, born }) => kind === 'start' && born === option[0]?.born)
 
 /** Time, acknowledgements, steering and other runs may change anything. */
 const isOutside = ({ kind, run }: Option[number]): boolean => run !== runId || kind === 'clock' || kind === 'append' || kind === 'steering'

@@ -18,7 +18,7 @@ export interface Happening {
   go(instead?: Command): void
 }
 
-/** What may be let go next: one happening, or all turns that one commit has started, as the engine does when nobody holds it. */
+/** What may be let go next: one happening, or several at once as the engine does when nobody holds it: the turns of one commit, or all code that waits. */
 export type Option = readonly Happening[]
 
 export const idOf = (option: Option): string => option.map(({ id }) => id).join(' + ')

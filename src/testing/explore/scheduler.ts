@@ -53,7 +53,7 @@ const eagerMs = 2
  * 1. Nothing is let go before everything that followed from the last has come to rest: the engine's own macrotasks are counted, and
  *    promises have drained when a macrotask begins.
  * 2. What waits is in the order in which it came: option 0 is always first-come.
- * 3. Time passes when nothing else can happen, or, where timeouts are explored, as the last option.
+ * 3. Time passes when nothing else can happen, or, where timeouts are explored, as an option of its own.
  */
 export class Scheduler {
   readonly #port: Scheduled
@@ -136,9 +136,9 @@ export class Scheduler {
   }
 
   #next(): 'again' | 'away' | 'done' {
-    const task = this.#tasks.shift()
-    if (task !== undefined) {
-      task()
+    if (this.#tasks.length > 0) {
+      // What the engine gives in one macrotask comes in one; a process that dies of it does none of the rest.
+      for (let left = this.#tasks.length; left > 0; left--) this.#tasks.shift()?.()
       return 'again'
     }
     const standing = this.#port.standing()
@@ -219,7 +219,7 @@ export class Scheduler {
 
 /**
  * What waits when a schedule has to be decided. A burst comes first where first-come order begins with it, else after all single
- * happenings; the clock is last.
+ * happenings; then the clock, then all code at once. What is added here comes last: a token goes by the places of the options.
  *
  * A class, because where the run stands is told only if it is asked for: an object with a getter of its own keeps what that refers to, a
  * whole schedule here, until all of the memory is collected.
@@ -229,21 +229,26 @@ class Waiting implements Point {
   readonly count: number
   readonly #ready: readonly Happening[]
   readonly #late: readonly Happening[]
-  readonly #clock: Happening | null
   readonly #port: Scheduled
-  readonly #burst: Option | null
-  readonly #leads: boolean
+  readonly #before: readonly Option[]
+  readonly #after: readonly Option[]
 
   constructor(step: number, ready: readonly Happening[], late: readonly Happening[], clock: Happening | null, port: Scheduled) {
     const burst = burstOf(ready)
+    const code = codeOf(ready)
+    const bursts = burst === null ? [] : [burst]
+    const leads = burst !== null && burst[0] === ready[0]
     this.step = step
-    this.count = (burst === null ? 0 : 1) + ready.length + late.length + (clock === null ? 0 : 1)
     this.#ready = ready
     this.#late = late
-    this.#clock = clock
     this.#port = port
-    this.#burst = burst
-    this.#leads = burst !== null && burst[0] === ready[0]
+    this.#before = leads ? bursts : []
+    this.#after = [
+      ...(leads ? [] : bursts),
+      ...(clock === null ? [] : [[clock]]),
+      ...(code.length < 2 || code.length === burst?.length ? [] : [code]),
+    ]
+    this.count = this.#before.length + ready.length + late.length + this.#after.length
   }
 
   get situation(): Situation {
@@ -251,14 +256,14 @@ class Waiting implements Point {
   }
 
   option(which: number): Option {
-    const burst = this.#burst
-    if (burst !== null && this.#leads && which === 0) return burst
-    const at = this.#leads ? which - 1 : which
+    const first = this.#before[which]
+    if (first !== undefined) return first
+    const at = which - this.#before.length
     const found = this.#ready[at] ?? this.#late[at - this.#ready.length]
     if (found !== undefined) return [found]
-    if (burst !== null && !this.#leads && at === this.#ready.length + this.#late.length) return burst
-    if (this.#clock === null) throw new Error(`there is no option ${which}`)
-    return [this.#clock]
+    const last = this.#after[at - this.#ready.length - this.#late.length]
+    if (last === undefined) throw new Error(`there is no option ${which}`)
+    return last
   }
 }
 
@@ -272,3 +277,6 @@ function burstOf(ready: readonly Happening[]): Option | null {
   }
   return null
 }
+
+/** All that may run code of the user's: the engine commits together what has come meanwhile, and gives all of its results in one go. */
+const codeOf = (ready: readonly Happening[]): Option => ready.filter(({ runsCode }) => runsCode)

@@ -5,7 +5,7 @@ import type { Divergence, Search, Seen } from './search.js'
 
 /** The two happenings whose order decides, and the nearest two schedules that show it. */
 export interface Swap {
-  /** As it was in `a`: the first before the second. `together`: in `a` they were let go in one go, in `b` one had come to rest first. */
+  /** As it was in `a`: the first before the second. `together`: in one of the two they were let go in one go, in the other one had come to rest first. */
   readonly how: 'swapped' | 'together'
   readonly first: Happening
   readonly second: Happening
@@ -71,7 +71,7 @@ function orderAfter(from: readonly Happening[], swaps: readonly (readonly [strin
   return order
 }
 
-/** Where it is not the order but that turns were begun in one go, or the first place at which the two differ. */
+/** Where it is not the order but that some were let go in one go, or the first place at which the two differ. */
 function apart(a: Seen, b: Seen): Swap | null {
   const one = a.played.taken
   const other = b.played.taken
