@@ -1,3 +1,4 @@
+import type { Definition } from 'tutti'
 import { graph, open, topology } from 'tutti'
 import { exploreRun } from 'tutti/testing'
 import { expect, test } from 'vitest'
@@ -174,4 +175,94 @@ test('a check in which every schedule leaves the record shows nothing, and says 
   const checked = await exploreRun(tutti, 'R', { schedules: 5 })
   expect(checked).toMatchObject({ independent: false, exhaustive: false, distinct: 0 })
   expect(checked.text()).toContain('Nothing could be compared')
+})
+
+test('a run is played as what it was: its id, tags, keys, chance and start are those of the record, in child runs too', async () => {
+  const told = async (step: any) => [
+    step.runId,
+    step.tags,
+    step.idempotencyKey,
+    step.random(),
+    await step.step('key', (own: any) => own.idempotencyKey),
+  ]
+  const child = topology({
+    name: 'child',
+    flows: ['Start -> K -> End'],
+    agents: { K: async (turn) => turn.finish(await told(turn)) },
+  })
+  const definition = topology({
+    name: 'telling',
+    flows: ['Start -> H -> End', 'H <-> A | B', 'H -> J', 'J -> End'],
+    agents: {
+      H: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn, { values }) => turn.invoke('J', [values, turn.random()]) } },
+      A: async (turn) => turn.reply(await told(turn)),
+      B: async (turn) => turn.reply(await told(turn)),
+      J: (turn) => turn.finish(turn.request),
+    },
+  })
+  const started = graph('started')
+    .step('now', { run: (step) => step.now() })
+    .step('kid', { input: () => null, run: child })
+    .step('last', { after: ['now', 'kid'], run: ({ steps }) => steps })
+    .output()
+  await using tutti = await open({ store: 'memory:' })
+  for (const [id, of] of [
+    ['first', definition],
+    ['second', started],
+  ] as const) {
+    const run = await tutti.start(of as Definition<undefined>, { id, tags: { who: 'me' } })
+    const output = await run.output()
+    const checked = await exploreRun(tutti, id, { definition: of as never })
+    expect(checked, checked.text()).toMatchObject({ independent: true, distinct: 1 })
+    expect(checked.outcomes[0]?.result).toMatchObject({ output })
+  }
+})
+
+test('what differs from the record in every order is not repeatable, and not called a matter of order', async () => {
+  let made = 0
+  const definition = topology({
+    name: 'changing',
+    flows: ['Start -> H -> End', 'H <-> A | B'],
+    agents: {
+      H: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn, { values }) => turn.finish(values) } },
+      A: (turn) => turn.reply(made),
+      B: (turn) => turn.reply('b'),
+    },
+  })
+  await using tutti = await open({ store: 'memory:' })
+  await (await tutti.start(definition, { id: 'R' })).output()
+  made++
+  const found = await exploreRun(tutti, 'R', { definition, schedules: 20 })
+  expect(found).toMatchObject({ independent: false, violations: [{ invariant: 'not-repeatable' }] })
+  expect(found.text()).toContain('H on r is shown something else than in the recorded run')
+  expect(found.text()).not.toContain('depends on the order')
+})
+
+test('what a real run has mixed up is a matter of order, though the first that is played is in order', async () => {
+  const mixing = () => {
+    let current = ''
+    const act = async (turn: any) => {
+      current = turn.agent
+      await turn.step('think', () => null)
+      return turn.reply(current)
+    }
+    return topology({
+      name: 'mixing',
+      flows: ['Start -> H -> End', 'H -> A | B', 'A -> C', 'B -> D', 'C | D -> H'],
+      agents: {
+        H: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn, { values }) => turn.finish(values) } },
+        A: (turn) => turn.invoke('C'),
+        B: (turn) => turn.invoke('D'),
+        C: { act },
+        D: { act },
+      },
+    })
+  }
+  await using tutti = await open({ store: 'memory:' })
+  const run = await tutti.start(mixing(), { id: 'R' })
+  expect(await run.output()).toEqual(['D', 'D'])
+  const found = await exploreRun(tutti, 'R', { definition: mixing })
+  expect(found.violations, found.text()).toMatchObject([{ invariant: 'prompt' }])
+  const again = await exploreRun(tutti, 'R', { definition: mixing, replay: found.violations[0]?.schedule ?? '' })
+  expect(again.violations).toMatchObject([{ invariant: 'prompt' }])
 })

@@ -6,7 +6,6 @@ import type { State } from '../../kernel/state.js'
 import type { Commutes } from './exhaustive.js'
 import type { Option } from './happening.js'
 import type { Situation } from './scheduler.js'
-import { runId } from './setting.js'
 
 /**
  * What commutes in a state of the run.
@@ -20,7 +19,7 @@ export function commutingIn({ state, at, code }: Situation): Commutes {
   return (a, b) => {
     if (!lasts(a) || !lasts(b)) return false
     if (a.some(({ lane }) => b.some((other) => other.lane === lane))) return false
-    if (a.some(isOutside) || b.some(isOutside)) return false
+    if (a.some(isOutside(state)) || b.some(isOutside(state))) return false
     const codeInA = a.some(({ runsCode }) => runsCode)
     const codeInB = b.some(({ runsCode }) => runsCode)
     if (codeInA && codeInB) return false
@@ -41,7 +40,10 @@ const lasts = (option: Option): boolean =>
   option.length === 1 || option.every(({ kind, born }) => kind === 'start' && born === option[0]?.born)
 
 /** Time, acknowledgements, steering and other runs may change anything. */
-const isOutside = ({ kind, run }: Option[number]): boolean => run !== runId || kind === 'clock' || kind === 'append' || kind === 'steering'
+const isOutside =
+  ({ run: own }: State) =>
+  ({ kind, run }: Option[number]): boolean =>
+    run !== own?.id || kind === 'clock' || kind === 'append' || kind === 'steering'
 
 function commandOf(option: Option): Command | null {
   const [only] = option

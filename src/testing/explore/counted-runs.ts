@@ -4,7 +4,6 @@ import type { Report } from '../../inspect/report-data.js'
 import type { Event } from '../../kernel/event.js'
 import { attemptId } from '../../kernel/ids.js'
 import type { Journals } from './recorded.js'
-import { runId } from './setting.js'
 
 /** A run that counts, and which of its branches do. */
 export interface CountedRun {
@@ -34,11 +33,14 @@ export function countedRuns(journals: Journals): CountedRun[] {
     const children = journals.size > 1 ? childRunsIn(journal.filter(usedBy(journal, counts))) : []
     counted.set(run, { run, report, journal, counts, left: leftBy(report, journal, children), children })
   }
-  count('', journals.get('') ?? [])
+  const own = journals.get('') ?? []
+  const [started] = own
+  const length = started?.type === 'run.started' ? started.runId.length : 0
+  count('', own)
   // What is found on the way is looked at too.
   for (const { children } of counted.values())
     for (const id of children) {
-      const run = id.slice(runId.length)
+      const run = id.slice(length)
       const journal = journals.get(run)
       if (journal !== undefined) count(run, journal)
     }

@@ -17,7 +17,7 @@ export interface Explained {
 }
 
 const whatDiffers: Readonly<Record<Class, string>> = {
-  'not-repeatable': 'The same schedule came out differently',
+  'not-repeatable': 'The same came out differently when it was played again',
   ghost: 'Work went on after it had been told to stop',
   deadlock: 'The run came to a stand',
   invariant: 'A rule of the kernel was broken',

@@ -100,7 +100,7 @@ export function checkAgents(definition: Definition, options: Pick<ExploreOptions
 }
 
 /** Refuses another definition than the one that was recorded: of what it does instead, nothing could be said. */
-export function checkRecorded({ name }: Definition, { id, definition }: Recorded['of']): void {
+export function checkRecorded({ name }: Definition, { runId: id, definition }: Recorded['of']): void {
   if (name === definition) return
   throw new TuttiError('RUN_OF_OTHER_DEFINITION', `the run ${id} is of '${definition}', not of '${name}'`, {
     hint: `play it with a definition that has the name '${definition}'`,

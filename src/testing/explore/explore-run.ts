@@ -34,7 +34,7 @@ export async function exploreRun(tutti: Tutti, id: string, options: ExploreRunOp
   const [started] = journal
   if (started?.type !== 'run.started') throw runNotFound(id)
   const { definition = definitionOf(engine, started.definition), beyond = 'stop', ...rest } = options
-  const recorded = recordedIn({ id, definition: started.definition }, await journalsOf(engine, id, journal), beyond)
+  const recorded = recordedIn(started, await journalsOf(engine, id, journal), beyond)
   return exploreWith(definition as Definition<unknown>, { ...rest, input: started.input }, recorded)
 }
 

@@ -14,6 +14,7 @@ import { runResult } from './run-result.js'
 import { scheduleOf } from './schedule.js'
 import { Search } from './search.js'
 import type { Fault, Setting, Steering } from './setting.js'
+import { runId } from './setting.js'
 import type { Strategy } from './strategy.js'
 import { carriedOut } from './strategy.js'
 import { exploration } from './told.js'
@@ -71,7 +72,7 @@ export async function exploreWith<I, O>(
   const { schedules = defaultSchedules, strategy = 'auto', bags = [], observe } = options
   const budget = schedules === 'all' ? schedulesMax : schedules
   const seed = String(options.seed ?? 1)
-  const setting = { ...settingFor(definition, options), recorded }
+  const setting = { ...settingFor(definition, options), ...(recorded !== null && { run: recorded.of.runId }), recorded }
   const observing = {
     bags: new Set(bags),
     observe: observe === undefined ? undefined : (report: Parameters<typeof runResult>[0]) => observe(runResult(report)),
@@ -97,6 +98,7 @@ export function settingFor<I, O>(definition: Definition<I, O> | (() => Maybe<Def
   if (typeof definition !== 'function' && !isDefinition(definition))
     throw new TypeError('explore takes a definition, or a function that makes one')
   return {
+    run: runId,
     definition: (typeof definition === 'function' ? definition : () => definition) as () => Maybe<Definition>,
     resources: typeof resources === 'function' ? async () => checkResources(await resources()) : () => resources,
     input: options.input,

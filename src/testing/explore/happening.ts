@@ -13,6 +13,7 @@ export interface Happening {
   readonly born: number
   /** Whether letting it go may run code of the user's. */
   readonly runsCode: boolean
+  /** Nothing where it is of none. */
   readonly run: string
   readonly command: Command | null
   go(instead?: Command): void

@@ -2,17 +2,22 @@ import type { Held } from '../../engine/seam.js'
 import type { Command } from '../../kernel/command.js'
 import { attemptId } from '../../kernel/ids.js'
 import type { Happening } from './happening.js'
-import { runId, within } from './setting.js'
+import { within } from './setting.js'
 
-/** What an engine holds, as something that can happen. */
-export function heldOf(what: Held, born: number, go: (instead?: Command) => void, isModel: (agent: string) => boolean): Happening {
+/** What an engine holds, as something that can happen; `own`: the run that is played. */
+export function heldOf(
+  what: Held,
+  own: string,
+  born: number,
+  go: (instead?: Command) => void,
+  isModel: (agent: string) => boolean,
+): Happening {
   const { run } = what
-  const prefix = run === runId ? '' : `${run} `
   // Two child runs may have the same agents on the same branches: whose they are is said.
-  const here = within(run.slice(runId.length))
+  const here = within(run.slice(own.length))
   if (what.type === 'start') {
     const { branch, turn, attempt, agent } = what.attempt
-    const id = `start ${prefix}${attemptId(branch, turn, attempt)}`
+    const id = `start ${run} ${attemptId(branch, turn, attempt)}`
     return {
       id,
       lane: `${run} ${branch}`,
@@ -28,18 +33,18 @@ export function heldOf(what: Held, born: number, go: (instead?: Command) => void
   }
   if (what.type === 'undo') {
     const { undo, agent } = what
-    const id = `start ${prefix}undo ${undo.of}/${undo.attempt}`
+    const id = `start ${run} undo ${undo.of}/${undo.attempt}`
     const label = `${agent} begins to undo ${here}${undo.of}`
     return { id, lane: `${run} undo ${undo.of}`, kind: 'start', agent, label, born, runsCode: true, run, command: null, go }
   }
   const { command } = what
   const told = toldOf(command, here)
   const speaker = 'branch' in command ? command : null
-  const id = `${command.type} ${prefix}${speaker === null ? told.of : attemptId(speaker.branch, speaker.turn, speaker.attempt)}${'key' in command ? ` ${command.key}` : ''}`
+  const id = `${command.type} ${run} ${speaker === null ? told.of : attemptId(speaker.branch, speaker.turn, speaker.attempt)}${'key' in command ? ` ${command.key}` : ''}`
   const lane = 'of' in command ? `${run} undo ${command.of}` : `${run} ${speaker?.branch ?? branchOfTimer(told.of)}`
   const label = speaker === null ? told.label : `${speaker.agent} on ${here}${speaker.branch} ${told.label}`
   const agent = speaker?.agent ?? null
-  const runsCode = told.runsCode && !(told.kind === 'activity' && agent !== null && run === runId && isModel(agent))
+  const runsCode = told.runsCode && !(told.kind === 'activity' && agent !== null && run === own && isModel(agent))
   return { id, lane, kind: told.kind, agent, label, born, runsCode, run, command, go }
 }
 

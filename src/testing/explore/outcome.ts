@@ -7,7 +7,7 @@ import { toJson } from '../../kernel/json.js'
 import type { CountedRun } from './counted-runs.js'
 import { countedRuns } from './counted-runs.js'
 import type { Effect } from './effects.js'
-import { faultOf, runId, within } from './setting.js'
+import { faultOf, within } from './setting.js'
 import type { Setting } from './setting.js'
 import type { Played } from './stage.js'
 
@@ -66,7 +66,7 @@ export async function outcomeOf(played: Played, setting: Setting, observing: Obs
   if (own === undefined) throw new Error('nothing was played')
   const { report } = own
   const runs = [own, ...children]
-  const counts = countedIn(runs)
+  const counts = countedIn(setting.run, runs)
   const observed = comparableAs(await observing.observe?.(reportOf(journal)))
   const told = {
     ...comparable(own),
@@ -114,9 +114,9 @@ interface Place {
   readonly agent: string
 }
 
-function countedIn(runs: readonly CountedRun[]): (place: Place) => boolean {
+function countedIn(own: string, runs: readonly CountedRun[]): (place: Place) => boolean {
   const byRun = new Map(runs.map(({ run, counts }) => [run, counts]))
-  return ({ run, branch, agent }) => byRun.get(run.slice(runId.length))?.(branch, agent) ?? false
+  return ({ run, branch, agent }) => byRun.get(run.slice(own.length))?.(branch, agent) ?? false
 }
 
 /** Why a run was closed early: then that is all that an order may not change. That its time is over is a choice of its own. */

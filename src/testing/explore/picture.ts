@@ -1,7 +1,6 @@
 import { compareIds } from '../../kernel/ids.js'
 import type { Happening } from './happening.js'
 import type { Seen } from './search.js'
-import { runId } from './setting.js'
 
 /** A schedule as a picture: lanes per branch, one row per step. */
 export interface Picture {
@@ -29,9 +28,10 @@ const rowsMax = 48
 
 /** The picture of a schedule, with these happenings in red. */
 export function pictureOf({ played }: Seen, red: readonly string[]): Picture {
-  const names = new Set(played.taken.flatMap(({ option }) => option.map(({ lane }) => nameOf(lane))))
+  const own = played.state.run?.id ?? ''
+  const names = new Set(played.taken.flatMap(({ option }) => option.map(({ lane }) => nameOf(own, lane))))
   const lanes = [...names].sort(byBranch)
-  const laneOf = (lane: string): number => lanes.indexOf(nameOf(lane))
+  const laneOf = (lane: string): number => lanes.indexOf(nameOf(own, lane))
   const all = played.taken.map(({ option }, step) => ({
     step: step + 1,
     cells: option.map(({ lane, label, kind, id }) => ({ lane: laneOf(lane), text: label, kind, red: red.includes(id) })),
@@ -50,6 +50,6 @@ function byBranch(a: string, b: string): number {
 }
 
 /** Lanes are named as people know them: a branch of the run or of a child run, or what comes from outside. */
-function nameOf(lane: string): string {
-  return lane.startsWith(`${runId} `) || lane.startsWith(`${runId}:`) ? lane.slice(runId.length + 1) : lane
+function nameOf(run: string, lane: string): string {
+  return lane.startsWith(`${run} `) || lane.startsWith(`${run}:`) ? lane.slice(run.length + 1) : lane
 }

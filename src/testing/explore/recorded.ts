@@ -5,17 +5,16 @@ import type { Event } from '../../kernel/event.js'
 /** The journals of a run and its child runs, each by what its id adds to that of the run: nothing for the run itself. */
 export type Journals = ReadonlyMap<string, readonly Event[]>
 
-/** Which run was recorded, and of which definition. */
-interface RecordedRun {
-  readonly id: string
-  readonly definition: string
-}
+/** How a run was started. */
+type Started = Extract<Event, { readonly type: 'run.started' }>
 
 /** What the journals of a run have to give back when it is played in other orders. `run`: which of them, by what its id adds. */
 export interface Recorded {
-  readonly of: RecordedRun
+  readonly of: Started
   /** What happens where an order leaves the record: the path stops there, or goes on and performs what it needs. */
   readonly beyond: 'stop' | 'perform'
+  /** What its keys and random numbers derive from; null if there is no such run in the record. */
+  nonce(run: string): string | null
   activity(run: string, of: ActivitySpeaker): ActivityOutcome | null
   answer(run: string, askId: string): unknown
   /** Whether a turn was shown something else in the record; false also if it has no such turn. */
@@ -25,13 +24,15 @@ export interface Recorded {
 }
 
 /** Reads journals. */
-export function recordedIn(of: RecordedRun, journals: Journals, beyond: 'stop' | 'perform'): Recorded {
+export function recordedIn(of: Started, journals: Journals, beyond: 'stop' | 'perform'): Recorded {
+  const nonces = new Map<string, string>()
   const activities = new Map<string, ActivityOutcome>()
   const answers = new Map<string, unknown>()
   const messages = new Map<string, string>()
   const choices = new Map<string, string>()
   for (const [run, journal] of journals)
     for (const event of journal) {
+      if (event.type === 'run.started') nonces.set(run, event.nonce)
       if (event.type === 'activity.completed') for (const key of keysOf(run, event)) activities.set(key, { value: event.value })
       if (event.type === 'activity.failed')
         for (const key of keysOf(run, event)) activities.set(key, { error: event.error, retryable: false })
@@ -43,6 +44,7 @@ export function recordedIn(of: RecordedRun, journals: Journals, beyond: 'stop' |
   return {
     of,
     beyond,
+    nonce: (run) => nonces.get(run) ?? null,
     activity: (run, speaker) => keysOf(run, speaker).flatMap((key) => activities.get(key) ?? [])[0] ?? null,
     answer: (run, askId) => answers.get(`${run} ${askId}`),
     differs: (run, event) => {

@@ -58,6 +58,10 @@ export class Search {
   readonly #outcomes = new Map<string, Counted>()
   readonly #byChoices = new Map<string, Seen>()
   readonly violations: Violation[] = []
+  /** Orders in which an agent is shown something else than in the record. */
+  readonly departures: Violation[] = []
+  /** Whether there is an order in which none is: only then it depends on the order. */
+  agrees = false
   readonly away: Set<string> = new Set()
   divergence: Divergence | null = null
   /** Whether what was found ends the search. */
@@ -79,7 +83,7 @@ export class Search {
   }
 
   get goesOn(): boolean {
-    const found = this.divergence !== null || this.violations.length > 0
+    const found = this.divergence !== null || this.violations.length > 0 || (this.agrees && this.departures.length > 0)
     return this.schedules < this.budget && !(found && this.stopsAtFindings)
   }
 
@@ -115,8 +119,11 @@ export class Search {
     this.crashes += played.crashes
     this.longest = Math.max(this.longest, played.taken.length)
     for (const agent of played.away) this.away.add(agent)
-    for (const { invariant, explain } of played.broken)
-      if (this.violations.length < foundMax) this.violations.push({ invariant, schedule: played.schedule, explain })
+    for (const { invariant, explain } of played.broken) {
+      const found = invariant === 'prompt' ? this.departures : this.violations
+      if (found.length < foundMax) found.push({ invariant, schedule: played.schedule, explain })
+    }
+    if (played.left === null && !played.broken.some(({ invariant }) => invariant === 'prompt')) this.agrees = true
     if (played.left !== null) {
       this.left.set(played.left, (this.left.get(played.left) ?? 0) + 1)
       return

@@ -11,14 +11,17 @@ export type Fault = 'crash' | 'lost-ack' | 'duplicate' | 'timeout' | { agent: st
 /** What somebody may ask of the run while it is under way. */
 export type Steering = 'pause' | 'resume' | 'cancel'
 
-/** The id of the run that is played. */
+/** The id of a run that was not recorded, and when it starts. */
 export const runId = 'check'
+export const startsAt = 1_000
 
 /** What is said before a place that is in a child run; `run`: what its id adds to that of the run that is played. */
 export const within = (run: string): string => (run === '' ? '' : `${run.slice(1)} `)
 
 /** What is the same in all schedules. */
 export interface Setting {
+  /** The id of the run that is played. */
+  readonly run: string
   /** Called for each schedule, and for each process of one. */
   readonly definition: () => Maybe<Definition>
   readonly resources: () => Maybe<readonly Provided[]>

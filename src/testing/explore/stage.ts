@@ -29,7 +29,7 @@ import type { Schedule } from './schedule.js'
 import type { Chooser } from './scheduler.js'
 import { Scheduler } from './scheduler.js'
 import type { Setting, Steering } from './setting.js'
-import { faultOf, runId, within } from './setting.js'
+import { faultOf, startsAt, within } from './setting.js'
 import { VirtualTime } from './virtual-time.js'
 import type { Prompt } from './watched-model.js'
 import { watchedModel } from './watched-model.js'
@@ -69,7 +69,6 @@ export interface Played {
   readonly left: string | null
 }
 
-const startAt = 1_000
 /** A turn that is executed five times with no progress fails, as it should: more crashes than this would be another story. */
 const crashesMax = 3
 /** For so long something is waited for that nothing seems to bring. */
@@ -106,7 +105,9 @@ class Stage {
   readonly #setting: Setting
   readonly #scheduler: Scheduler
   readonly #store: Store = memoryStore()
-  readonly #time = new VirtualTime(startAt)
+  readonly #time: VirtualTime
+  /** The id of the run that is played. */
+  readonly #own: string
   readonly #effects = new Effects()
   /** What this process waited for before it began. */
   readonly #active = activeNow()
@@ -144,6 +145,8 @@ class Stage {
 
   constructor(setting: Setting, choose: Chooser) {
     this.#setting = setting
+    this.#own = setting.run
+    this.#time = new VirtualTime(setting.recorded?.of.at ?? startsAt)
     const options = { timeouts: setting.faults.includes('timeout'), stepsMax: setting.stepsMax }
     this.#scheduler = new Scheduler(
       {
@@ -164,7 +167,7 @@ class Stage {
     this.#definition = definition
     this.#internals = internalsOf(definition)
     this.#process = await Process.begin(this.#port(), definition)
-    startRun(this.#process.engine, definition, { id: runId, input: this.#setting.input, limits: {} }).then(
+    startRun(this.#process.engine, definition, this.#given()).then(
       () => {
         this.#starting = false
         this.#steer()
@@ -177,9 +180,21 @@ class Stage {
     if (this.#error !== null) throw this.#error
     // What was committed right before a crash was told to nobody: the store has it.
     const engine = this.#process.engine
-    const journals = this.#crashes === 0 ? this.#journals : await journalsOf(engine, runId, await engine.journal(runId))
+    const journals = this.#crashes === 0 ? this.#journals : await journalsOf(engine, this.#own, await engine.journal(this.#own))
     this.#process.leave()
     return this.#played(definition, journals)
+  }
+
+  /** How the run is started: as the recorded one was, if one is played. */
+  #given(): Parameters<typeof startRun>[2] {
+    const { input, recorded } = this.#setting
+    const { tags, session, conversation } = recorded?.of ?? {}
+    return { id: this.#own, input, tags, session, ...(conversation !== undefined && { conversation }), limits: {} }
+  }
+
+  #nonce(run: string): string {
+    const suffix = run.slice(this.#own.length)
+    return this.#setting.recorded?.nonce(suffix) ?? `${this.#setting.seed}${suffix === '' ? '' : run}`
   }
 
   #played(definition: Definition, journals: Journals): Played {
@@ -205,7 +220,7 @@ class Stage {
   }
 
   get #state(): State {
-    return this.#states.get(runId) ?? newState
+    return this.#states.get(this.#own) ?? newState
   }
 
   // ── the processes ──────────────────────────────────────────────────────────────────────────────────────
@@ -214,7 +229,7 @@ class Stage {
     const seam: Seam = {
       hold: (what, go) => this.#hold(what, go),
       later: (task) => this.#scheduler.later(task),
-      nonce: (run) => `${this.#setting.seed}${run === runId ? '' : run}`,
+      nonce: (run) => this.#nonce(run),
       lend: (name, value, to) => this.#lend(name, value, to),
       committed: (run, events, state) => this.#committed(run, events, state),
       activity: (run, of) => this.#known(run, of),
@@ -255,8 +270,8 @@ class Stage {
     const definition = await this.#setting.definition()
     this.#process = await Process.begin(this.#port(), definition)
     // It may have ended with the last thing that was recorded: then nobody claims it any more.
-    const entry = await this.#process.engine.entry(runId)
-    if (entry !== null) this.#standsAt(runId, entry.state)
+    const entry = await this.#process.engine.entry(this.#own)
+    if (entry !== null) this.#standsAt(this.#own, entry.state)
     // Nor is anybody told of a step that paused its run with the last thing that was recorded.
     for (const [run, state] of this.#states)
       if (!isOver(state)) for (const event of await this.#process.engine.journal(run)) this.#failed(run, event)
@@ -274,13 +289,13 @@ class Stage {
   /** Nobody is asked but those that were given: by default every model is simulated, whatever the agents name. */
   #model(ref: Parameters<ModelFactory>[0]): LanguageModel {
     const model = this.#setting.models?.(ref) ?? simModel(ref.agent)
-    return watchedModel(model, ref.agent, (prompt) => this.#prompts.push(prompt))
+    return watchedModel(model, this.#own, ref.agent, (prompt) => this.#prompts.push(prompt))
   }
 
   // ── what waits ─────────────────────────────────────────────────────────────────────────────────────────
 
   #hold(what: Held, go: (instead?: Command) => void): void {
-    const happening = heldOf(what, this.#scheduler.step, go, (agent) => this.#isModel(agent))
+    const happening = heldOf(what, this.#own, this.#scheduler.step, go, (agent) => this.#isModel(agent))
     if (what.type === 'command') this.#note(what.run, what.command)
     this.#scheduler.add(happening)
   }
@@ -313,7 +328,7 @@ class Stage {
   }
 
   #lend(name: string, value: unknown, to: Borrower): unknown {
-    const key = `${prefixOf(to.run)}${to.id}`
+    const key = `${to.run} ${to.id}`
     return this.#effects.lend(name, value, to, () => {
       const body = this.#bodies.get(key)
       return body === undefined || body.stopped
@@ -336,7 +351,7 @@ class Stage {
     this.#standsAt(run, state)
     // What has not begun is taken back while its run is paused, and held again when it is resumed.
     if (state.pausedAt !== null) this.#scheduler.drop((held) => held.kind === 'start' && held.run === run)
-    const suffix = run.slice(runId.length)
+    const suffix = run.slice(this.#own.length)
     const journal = this.#journals.get(suffix) ?? []
     this.#journals.set(suffix, journal)
     for (const event of events) {
@@ -356,7 +371,7 @@ class Stage {
   #known(run: string, of: ActivitySpeaker): Promise<ActivityOutcome> | null {
     const { recorded } = this.#setting
     if (recorded === null) return null
-    const known = recorded.activity(run.slice(runId.length), of)
+    const known = recorded.activity(run.slice(this.#own.length), of)
     if (known !== null) return Promise.resolve(known)
     if (recorded.beyond === 'perform') return null
     this.#left ??= `${of.agent} on ${of.branch} calls '${of.name}', which was not recorded`
@@ -378,10 +393,10 @@ class Stage {
 
   #asked(run: string, state: State, askId: string): void {
     const { recorded } = this.#setting
-    const answers = recorded === null ? this.#setting.answers : () => recorded.answer(run.slice(runId.length), askId)
+    const answers = recorded === null ? this.#setting.answers : () => recorded.answer(run.slice(this.#own.length), askId)
     const open = state.asks.get(askId)
     if (answers === undefined || open === undefined) return
-    const id = `answer ${prefixOf(run)}${askId}`
+    const id = `answer ${run} ${askId}`
     if (this.#scheduler.has(id)) return
     const ask = askView(state, open)
     let value: unknown
@@ -394,7 +409,12 @@ class Stage {
     }
     if (value === undefined) return
     this.#scheduler.add({
-      ...outside('person', id, `a person answers ${ask.agent} on ${within(run.slice(runId.length))}${ask.branch}`, this.#scheduler.step),
+      ...outside(
+        'person',
+        id,
+        `a person answers ${ask.agent} on ${within(run.slice(this.#own.length))}${ask.branch}`,
+        this.#scheduler.step,
+      ),
       run,
       command: { type: 'ask.answer', askId, value },
       go: () => this.#order(run, (handle) => handle.answer(askId, value)),
@@ -408,7 +428,7 @@ class Stage {
     if (this.#seen.has(id)) return
     this.#seen.add(id)
     if (event.timedOut === true) this.#isPatient = true
-    const who = `${event.agent} on ${within(run.slice(runId.length))}${event.branch}`
+    const who = `${event.agent} on ${within(run.slice(this.#own.length))}${event.branch}`
     if (event.attempt >= triesMax) {
       this.#hopeless = `${who} fails and pauses it however often it is tried again`
       return
@@ -432,7 +452,7 @@ class Stage {
     })
   }
 
-  #ask(what: Steering, run = runId): void {
+  #ask(what: Steering, run = this.#own): void {
     const again = (): void => this.#ask(what, run)
     this.#order(run, async (handle) => {
       this.#unanswered.add(again)
@@ -559,7 +579,7 @@ class Stage {
     const still =
       paused === undefined
         ? `nothing can happen any more; unfinished: ${waiting.join(', ') || 'nobody'}`
-        : `${paused[0] === runId ? 'it' : `its child run ${within(paused[0].slice(runId.length)).trim()}`} is paused, and nobody resumes it`
+        : `${paused[0] === this.#own ? 'it' : `its child run ${within(paused[0].slice(this.#own.length)).trim()}`} is paused, and nobody resumes it`
     const why = this.#hopeless ?? still
     this.#broken.push({ invariant: 'deadlock', explain: `the run is not over: ${why}` })
   }
@@ -579,15 +599,13 @@ function moreThan(before: ReadonlyMap<string, number>, now: ReadonlyMap<string, 
 /** Whose child runs a run waits for: one that undoes a run waits for those that undo its children. */
 const waiterOf = (run: string): string => (run.endsWith(':undo') ? run.slice(0, -':undo'.length) : run)
 
-const prefixOf = (run: string): string => (run === runId ? '' : `${run} `)
-
 const keyOf = (run: string, of: { readonly branch: string; readonly turn: number; readonly attempt: number }): string =>
-  `${prefixOf(run)}${attemptId(of.branch, of.turn, of.attempt)}`
+  `${run} ${attemptId(of.branch, of.turn, of.attempt)}`
 
 /** The body that says this, if one does. */
 function bodyOf(run: string, command: Command): string | null {
   if ('branch' in command) return keyOf(run, command)
-  return 'of' in command ? `${prefixOf(run)}undo ${command.of}/${command.attempt}` : null
+  return 'of' in command ? `${run} undo ${command.of}/${command.attempt}` : null
 }
 
 /** Whether a body that says this has come to its end. One that timed out says so and runs on. */
@@ -617,7 +635,7 @@ const outside = (kind: Happening['kind'], id: string, label: string, born: numbe
   label,
   born,
   runsCode: false,
-  run: runId,
+  run: '',
   command: null,
 })
 

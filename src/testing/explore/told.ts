@@ -15,7 +15,7 @@ import { pictureOf } from './picture.js'
 import { runResult } from './run-result.js'
 import { tokenOf } from './schedule.js'
 import { schedulesText } from './schedules-text.js'
-import type { Search } from './search.js'
+import type { Search, Violation } from './search.js'
 import { shrinkDivergence, shrinkViolation } from './shrink.js'
 import type { Done } from './strategy.js'
 import { swapOf } from './swap.js'
@@ -31,7 +31,7 @@ export interface About {
 /** What a search found: made small, explained, and in every form that somebody may want to look at. */
 export async function exploration<O>(search: Search, about: About): Promise<Exploration<O>> {
   const divergence = await divergenceOf(search)
-  const violations = await violationsOf(search)
+  const violations = await violationsOf(search, [...search.violations, ...departuresOf(search, about)])
   // Where every schedule left the record there is nothing to compare, and nothing is shown.
   const independent = divergence === null && violations.length === 0 && search.outcomes.length > 0
   const choices = choicesOf(search.outcomes)
@@ -104,9 +104,19 @@ async function divergenceOf(search: Search): Promise<ExplorationData['divergence
   return { ...explained(small, swap), pictures: [pictureOf(small.a, red), pictureOf(small.b, red)] }
 }
 
-async function violationsOf(search: Search): Promise<ExplorationData['violations']> {
+/** What differs from the record in every order that was played depends on none of them. Of one that was asked for alone, nothing is known of others. */
+function departuresOf({ departures, agrees }: Search, { strategy }: About): readonly Violation[] {
+  if (agrees || strategy === 'replay') return departures
+  return departures.slice(0, 1).map(({ schedule, explain }) => ({
+    invariant: 'not-repeatable',
+    schedule,
+    explain: `in every order that was played, ${explain}; the code has changed since, or uses what was not recorded, such as the time: take that in a step, which is given back`,
+  }))
+}
+
+async function violationsOf(search: Search, found: readonly Violation[]): Promise<ExplorationData['violations']> {
   const told: ExplorationData['violations'][number][] = []
-  for (const violation of search.violations) {
+  for (const violation of found) {
     const { invariant } = violation
     if (told.some((known) => known.invariant === invariant)) continue
     const { schedule, explain, seen } = await shrinkViolation(search, violation)

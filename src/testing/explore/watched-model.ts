@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { LanguageModel } from '../../define/language-model.js'
 import { placeOf } from '../../models/call-place.js'
-import { runId, within } from './setting.js'
+import { within } from './setting.js'
 
 /** What a model was shown, and where: prompts are told by their hash. */
 export interface Prompt {
@@ -11,16 +11,16 @@ export interface Prompt {
   readonly line: string
 }
 
-/** A model that does what it did, and tells what it is shown. */
-export function watchedModel(model: LanguageModel, agent: string, show: (prompt: Prompt) => void): LanguageModel {
+/** A model that does what it did, and tells what it is shown; `own`: the run that is played. */
+export function watchedModel(model: LanguageModel, own: string, agent: string, show: (prompt: Prompt) => void): LanguageModel {
   const note = (options: { readonly prompt: unknown }): void => {
-    const { run = runId, branch = '', turn = 0, call = 0 } = placeOf(options as never) ?? {}
+    const { run = own, branch = '', turn = 0, call = 0 } = placeOf(options as never) ?? {}
     const hash = createHash('sha256').update(JSON.stringify(options.prompt)).digest('hex').slice(0, 16)
     show({
       run,
       branch,
       agent,
-      line: `${within(run.slice(runId.length))}the prompt of ${agent} on ${branch}/${turn}, call ${call}: ${hash}`,
+      line: `${within(run.slice(own.length))}the prompt of ${agent} on ${branch}/${turn}, call ${call}: ${hash}`,
     })
   }
   return new Proxy(model, {
