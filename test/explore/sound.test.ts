@@ -320,6 +320,46 @@ describe('choices', () => {
     expect(checked.text()).toContain('Orders decide, and may')
   })
 
+  test('are told with those who were called there, whatever was called before', async () => {
+    const definition = () =>
+      topology({
+        name: 'forks',
+        flows: ['Start -> H -> End', 'H <-> A | B | C | D'],
+        agents: {
+          H: {
+            act: {
+              request: (turn) => turn.fork(['A'], { join: 'any' }),
+              join: (turn, { values }) => {
+                if (turn.turn === 2) return turn.fork(['A', 'B'], { join: 'any' })
+                return turn.turn === 3 ? turn.fork(['C', 'D', 'C'], { join: 'any' }) : turn.finish(values)
+              },
+            },
+          },
+          A: (turn) => turn.reply('a'),
+          B: (turn) => turn.reply('b'),
+          C: (turn) => turn.reply('c'),
+          D: (turn) => turn.reply('d'),
+        },
+      })
+    const { choices } = await explore(definition, { schedules: 60 })
+    const named = choices.map(({ at, agent, decidedBy, never }) => [at, agent, [...decidedBy.map(({ who }) => who), ...never].sort()])
+    expect(named).toEqual([
+      ['r#1', 'H', ['A']],
+      ['r#2', 'H', ['A', 'B']],
+      ['r#3', 'H', ['C (slot 0)', 'C (slot 2)', 'D']],
+    ])
+  })
+
+  test('of a graph that fails fast are told with its steps', async () => {
+    const definition = () =>
+      graph('fast', { stragglers: 'cancel' })
+        .step('a', { run: throws })
+        .step('b', { run: () => 2 })
+        .output()
+    const { choices } = await explore(definition, { schedules: 'all' })
+    expect(choices).toMatchObject([{ at: '#', agent: 'fast', decidedBy: [{ who: 'a' }, { who: 'a and b' }] }])
+  })
+
   test('that are allowed are not told again', async () => {
     const { winnerOf } = await import('tutti/testing')
     const definition = small['a join of any'] as () => Definition<any>

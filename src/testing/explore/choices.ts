@@ -1,4 +1,6 @@
 import type { Report } from '../../inspect/report-data.js'
+import type { Event } from '../../kernel/event.js'
+import type { CountedRun } from './counted-runs.js'
 import type { Counted } from './search.js'
 import { within } from './setting.js'
 
@@ -19,10 +21,10 @@ export interface ChoiceSeen {
 export function choicesOf(outcomes: readonly Counted[]): ChoiceSeen[] {
   const found = new Map<string, { agent: string; kind: ChoiceSeen['kind']; by: Map<string, number>; slots: readonly string[] }>()
   for (const { first, count } of outcomes)
-    for (const { run, report } of first.outcome.runs)
-      for (const { at, kind, decidedBy } of report.choices) {
-        const key = `${within(run)}${at} ${kind}`
-        const known = found.get(key) ?? { agent: agentAt(report, at), kind, by: new Map(), slots: slotsAt(report, at) }
+    for (const counted of first.outcome.runs)
+      for (const { at, kind, decidedBy } of counted.report.choices) {
+        const key = `${within(counted.run)}${at} ${kind}`
+        const known = found.get(key) ?? { ...waitingAt(counted, at), kind, by: new Map() }
         found.set(key, known)
         const who = decidedBy.map((one) => (typeof one === 'number' ? numbered(at, one, known.slots) : one)).join(' and ')
         known.by.set(who, (known.by.get(who) ?? 0) + count)
@@ -43,30 +45,31 @@ const numbered = (at: string, number: number, slots: readonly string[]): string 
 const isBarrier = (at: string): boolean => at.includes('#')
 const branchOf = (at: string): string => at.split(/[#/?~]/)[0] ?? at
 
-/** Which of a branch's forks a barrier is. */
-function forkAt(report: Pick<Report, 'interactions' | 'branches'>, at: string): Report['interactions'] {
-  if (!isBarrier(at)) return []
-  const branch = branchOf(at)
-  const forks = new Map<number, Report['interactions'][number][]>()
-  for (const one of report.interactions) {
-    if (one.branch !== branch) continue
-    const same = forks.get(one.turn) ?? []
-    forks.set(one.turn, same)
-    same.push(one)
-  }
-  const wide = [...forks.values()].filter((calls) => calls.length > 1 || calls.some(({ outcome }) => outcome === 'cancelled'))
-  return wide[Number(at.split('#')[1] ?? 1) - 1] ?? wide.at(-1) ?? []
+/** Who waits at a choice, and for whom. */
+interface Waiting {
+  readonly agent: string
+  readonly slots: readonly string[]
 }
 
-function agentAt(report: Pick<Report, 'interactions' | 'branches'>, at: string): string {
-  const [call] = forkAt(report, at)
+function waitingAt({ report, journal }: CountedRun, at: string): Waiting {
+  if (isBarrier(at)) return barrierAt(journal, at)
   const branch = branchOf(at)
   const ofTurn = report.interactions.find((one) => `${one.branch}/${one.turn}` === at)
-  return call?.from ?? ofTurn?.from ?? report.branches.find(({ id }) => id === branch)?.agents.at(-1) ?? at
+  return { agent: ofTurn?.from ?? report.branches.find(({ id }) => id === branch)?.agents.at(-1) ?? at, slots: [] }
 }
 
-/** The slots of a fork by the agents that were called; those called more than once with their number. */
-function slotsAt(report: Pick<Report, 'interactions' | 'branches'>, at: string): string[] {
-  const calls = forkAt(report, at)
-  return calls.map(({ to }, index) => (calls.filter((call) => call.to === to).length > 1 ? `${to} (slot ${index})` : to))
+/** Who has opened a barrier, and with which calls: the run itself with its first branches, a fork with those of the turn before it. */
+function barrierAt(journal: readonly Event[], at: string): Waiting {
+  const opened = journal.findIndex((event) => event.type === 'barrier.opened' && event.barrier === at)
+  const branch = branchOf(at)
+  const turn = journal.findLast((event, index) => event.type === 'turn.completed' && event.branch === branch && index < opened)
+  if (turn?.type === 'turn.completed' && turn.action.type === 'fork')
+    return { agent: turn.agent, slots: numberedAlike(turn.action.calls.map(({ to }) => to)) }
+  const [started] = journal
+  const first = journal.flatMap((event) => (event.type === 'branch.opened' && event.barrier === at ? [event.to] : []))
+  return { agent: started?.type === 'run.started' ? started.definition : at, slots: numberedAlike(first) }
 }
+
+/** Slots by the agents that were called; those called more than once with their number. */
+const numberedAlike = (calls: readonly string[]): string[] =>
+  calls.map((to, index) => (calls.filter((other) => other === to).length > 1 ? `${to} (slot ${index})` : to))
