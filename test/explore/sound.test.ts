@@ -1,7 +1,7 @@
 /** The search itself: what it prunes changes nothing, a token replays, everything it can find is found. */
 import { graph, resource, topology } from 'tutti'
 import type { Definition } from 'tutti'
-import { explore, freshModule } from 'tutti/testing'
+import { explore, freshModule, winnerOf } from 'tutti/testing'
 import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { internalsOf as insidesOf } from '../../src/define/definition.js'
@@ -361,7 +361,6 @@ describe('choices', () => {
   })
 
   test('that are allowed are not told again', async () => {
-    const { winnerOf } = await import('tutti/testing')
     const definition = small['a join of any'] as () => Definition<any>
     const checked = await explore(definition, { schedules: 'all', allow: [winnerOf('H')] })
     expect(checked.text()).not.toContain('Orders decide')
@@ -374,6 +373,12 @@ describe('choices', () => {
       .step('b', { run: () => 'b' })
       .step('c', { after: ['a', 'b'], join: 'any', run: ({ steps }) => steps.a ?? steps.b })
       .output(({ steps }) => steps.c)
+  test('that are allowed of a step are not told again', async () => {
+    const checked = await explore(anyGate, { schedules: 'all', allow: [winnerOf('c')] })
+    expect(checked.text()).not.toContain('Orders decide')
+    expect(checked.choices).toMatchObject([{ at: 'c', agent: 'c', kind: 'gate' }])
+  })
+
   const within = (child: Definition<any, any>) =>
     graph('parent')
       .step('k', { input: () => 1, run: child })

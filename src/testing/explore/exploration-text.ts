@@ -73,7 +73,7 @@ function replayedLines({ replayed, violations }: ExplorationData, paint: Paint):
 }
 
 function choiceLines({ choices, allowed }: ExplorationData): string[] {
-  const told = choices.filter(({ agent, kind }) => !(kind === 'join' && allowed.includes(agent)))
+  const told = choices.filter(({ agent, kind }) => !((kind === 'join' || kind === 'gate') && allowed.includes(agent)))
   if (told.length === 0) return []
   return ['', 'Orders decide, and may:', ...told.map((choice) => `  ${choiceLine(choice)}`)]
 }

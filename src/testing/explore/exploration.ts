@@ -11,7 +11,7 @@ export interface Allowance {
   readonly of: string
 }
 
-/** Who comes first where this agent waits is meant to be a choice. */
+/** Who comes first where this agent, or this step of a graph, waits is meant to be a choice. */
 export function winnerOf(agent: string): Allowance {
   if (typeof agent !== 'string' || agent === '') throw new TypeError("winnerOf takes the name of an agent: winnerOf('Editor')")
   return Object.freeze({ kind: 'winner', of: agent })
