@@ -166,7 +166,7 @@ function owedTurn(
   if (message === undefined) return { journal, state: now }
   const branch = branchOf(now, caller === null ? 'r' : 'r.0')
   // What it was last asked stays the same in the turns that follow.
-  const told = jsonOf(JSON.parse(JSON.stringify(message)), 'message') as TurnMessage
+  const told = jsonOf(message, 'message') as TurnMessage
   const requests = told.kind === 'request' ? null : told.kind === 'merged' ? told.requests : requestsOf(branch)
   const telling = { ...branch, message: told, requests }
   return { journal, state: { ...now, branches: now.branches.set(branch.id, telling) } }

@@ -71,6 +71,25 @@ test('a turn is not played with what it can not be given', async () => {
   await expect(playTurn(desk, 'toString' as never, {})).rejects.toThrow(/has no agent toString/)
 })
 
+test('a message that is no JSON is refused with its path, as a request is', async () => {
+  const asking = topology({
+    name: 'asking',
+    flows: ['Start -> Clerk -> End', 'Clerk -> User'],
+    agents: { Clerk: { act: { request: (turn) => turn.ask('?'), answer: (turn, value) => turn.finish(value) } } },
+  })
+  const answered = (value: unknown): Promise<unknown> =>
+    playTurn(asking, 'Clerk', { message: { kind: 'answer', askId: 'r~1', question: '?', value } })
+  for (const [value, problem] of [
+    [{ sum: Number.NaN }, 'the message is no JSON at value.sum: NaN is not a JSON number'],
+    [[1, undefined], 'the message is no JSON at value[1]: undefined is not JSON'],
+    [new Map([[1, 2]]), 'the message is no JSON at value: '],
+    [{ when: new Date(0) }, 'the message is no JSON at value.when: '],
+  ] as const)
+    await expect(answered(value)).rejects.toMatchObject({ code: 'INVALID_INPUT', message: expect.stringContaining(problem) })
+  expect(await answered({ sum: 1, unsaid: undefined })).toEqual({ type: 'finish', output: { sum: 1 } })
+  expect(await answered(undefined)).toEqual({ type: 'finish' })
+})
+
 test('what an agent was asked is there in each of its turns', async () => {
   const pair = topology({
     name: 'pair',
