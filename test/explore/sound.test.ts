@@ -408,6 +408,33 @@ describe('choices', () => {
   })
 })
 
+test('who writes a property of a resource last is a matter of order, as with a method, whatever the property is called', async () => {
+  interface Box {
+    value: string
+    count: number
+    set(key: string, value: string): void
+  }
+  const box = resource<Box>('box')
+  const resources = () => [box.of({ value: '', count: 0, set: () => {} })]
+  const writing = (write: (box: Box, who: string) => void) => () => {
+    const writtenBy = (who: string) => (step: any) => {
+      write(step.use(box), who)
+      return null
+    }
+    return graph('writing')
+      .step('a', { run: writtenBy('a') })
+      .step('b', { run: writtenBy('b') })
+      .output(() => null)
+  }
+  const kindOf = async (write: (box: Box, who: string) => void) =>
+    (await explore(writing(write), { schedules: 'all', resources })).divergence?.kind
+  expect(await kindOf((made, who) => made.set('value', who))).toBe('effect-order')
+  expect(await kindOf((made, who) => (made.value = who))).toBe('effect-order')
+  // What begins like something that only looks is written all the same.
+  expect(await kindOf((made, who) => (made.count = who === 'a' ? 1 : 2))).toBe('effect-order')
+  expect(await kindOf((made) => (made.value = 'one'))).toBeUndefined()
+})
+
 function throws(): never {
   throw new Error('no')
 }

@@ -5,7 +5,10 @@ export interface Effect {
   readonly resource: string
   /** What was called and with what. */
   readonly call: string
-  /** The method and what it was about, where its first argument says so: calls about one thing have an order. Null: they have none. */
+  /**
+   * The method and what it was about, where its first argument says so, or the property that was written: calls about one thing have an
+   * order. Null: they have none.
+   */
   readonly about: string | null
   readonly agent: string
   readonly branch: string
@@ -36,7 +39,8 @@ export class Effects {
         return this.#watched(name, property, found as Callable, target, to, isLate)
       },
       set: (target, property, next) => {
-        this.#note(name, `${String(property)} =`, [next], to, isLate())
+        const about = `${String(property)} =`
+        this.#note({ resource: name, call: `${about} ${shown(next)}`, about }, to, isLate())
         return Reflect.set(target, property, next, target)
       },
     })
@@ -46,20 +50,24 @@ export class Effects {
 
   #watched(name: string, method: string, found: Callable, self: unknown, of: Borrower, isLate: () => boolean): Callable {
     return (...args) => {
-      this.#note(name, method, args, of, isLate())
+      const late = isLate()
+      if (late || !reads.test(method)) this.#note({ resource: name, call: callOf(method, args), about: aboutOf(method, args) }, of, late)
       return Reflect.apply(found, self, args)
     }
   }
 
-  #note(resource: string, method: string, args: readonly unknown[], { agent, branch, run }: Borrower, late: boolean): void {
-    if (reads.test(method) && !late) return
-    const [first] = args
-    const about = typeof first === 'string' || typeof first === 'number' ? `${method} ${String(first).slice(0, longest)}` : null
-    this.log.push({ resource, call: `${method}(${args.map(shown).join(', ')})`, about, agent, branch, run, late })
+  #note(what: Pick<Effect, 'resource' | 'call' | 'about'>, { agent, branch, run }: Borrower, late: boolean): void {
+    this.log.push({ ...what, agent, branch, run, late })
   }
 }
 
 type Callable = (...args: readonly unknown[]) => unknown
+
+const callOf = (method: string, args: readonly unknown[]): string => `${method}(${args.map(shown).join(', ')})`
+
+function aboutOf(method: string, [first]: readonly unknown[]): string | null {
+  return typeof first === 'string' || typeof first === 'number' ? `${method} ${String(first).slice(0, longest)}` : null
+}
 
 function shown(value: unknown): string {
   try {
