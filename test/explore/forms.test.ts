@@ -64,6 +64,42 @@ describe('what was found', () => {
     expect(found.html()).toMatch(/^<!doctype html>[\s\S]*Content-Security-Policy[\s\S]*What differs/)
   })
 
+  test('says with which seed it is played again, and is found again by it', async () => {
+    // Which of the two is late is drawn: with another seed, the schedule shows nothing.
+    const drawing = () => {
+      let late = 0
+      const act = async (turn: any) => {
+        if (turn.random() < 0.5) return turn.reply(0)
+        await turn.step('think', () => null)
+        return turn.reply(++late)
+      }
+      return topology({
+        name: 'drawing',
+        flows: ['Start -> H -> End', 'H <-> A | B'],
+        agents: {
+          H: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn, join) => turn.finish(join.values) } },
+          A: { act },
+          B: { act },
+        },
+      })
+    }
+    let racy = await explore(drawing, { seed: 1 })
+    for (let seed = 2; racy.independent; seed++) racy = await explore(drawing, { seed })
+    const told = /^Play (\S+) again: --replay \1 --seed (\S+), or the options \{ replay: '\1', seed: '\2' \}/m.exec(racy.text())
+    const [, replay = '', seed = ''] = told ?? []
+    expect({ replay, seed }).toEqual({ replay: racy.divergence?.b, seed: racy.data().seed })
+    const again = await explore(drawing, { replay, seed })
+    expect(again.outcomes[0]?.result).toEqual(racy.outcomes.find(({ schedule }) => schedule !== 'first')?.result)
+    const stuck = await explore(
+      () => topology({ name: 'stuck', flows: ['Start -> A -> End'], agents: { A: () => new Promise(() => {}) } }),
+      {
+        seed: 3,
+        patienceMs: 5,
+      },
+    )
+    expect(stuck.text()).toContain("--replay first --seed 3, or the options { replay: 'first', seed: '3' }")
+  })
+
   test('is escaped, whatever agents and steps are called', async () => {
     const found = await explore(named)
     expect(found.independent).toBe(false)

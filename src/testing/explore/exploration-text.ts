@@ -35,7 +35,7 @@ export function headline(data: ExplorationData, paint: Paint): string {
   return paint(`✓ The same outcome in ${every}${fixed}: ${played}, ${data.distinct} distinct`, 'good')
 }
 
-function divergenceLines({ divergence }: ExplorationData, paint: Paint): string[] {
+function divergenceLines({ divergence, seed }: ExplorationData, paint: Paint): string[] {
   if (divergence === null) return []
   const [a, b] = divergence.pictures
   return [
@@ -54,15 +54,22 @@ function divergenceLines({ divergence }: ExplorationData, paint: Paint): string[
       `    ${divergence.a}: ${plain(one)}`,
       `    ${divergence.b}: ${paint(plain(other), 'bad')}`,
     ]),
+    '',
+    againLine(divergence.b, seed),
   ]
 }
 
-function violationLines({ violations }: ExplorationData, paint: Paint): string[] {
+/** What chance brings to a run comes from the seed: the schedule alone is not enough. */
+const againLine = (schedule: string, seed: string): string =>
+  `Play ${schedule} again: --replay ${schedule} --seed ${plain(seed)}, or the options { replay: '${schedule}', seed: '${plain(seed)}' }, and the others as here.`
+
+function violationLines({ violations, seed }: ExplorationData, paint: Paint): string[] {
   return violations.flatMap(({ invariant, schedule, explain, picture }) => [
     '',
     paint(`${meaningOf(invariant)} (${invariant}), in the schedule ${schedule}:`, 'bad'),
     plain(explain),
     ...(invariant === 'not-repeatable' ? [] : [pictureText(picture, paint)]),
+    againLine(schedule, seed),
   ])
 }
 
