@@ -31,7 +31,10 @@ import type { ActivityOutcome } from './seam.js'
 import { turnOver } from './turn-over.js'
 
 /** What the activities of a turn need of its run. */
-export type ActivityPort = Pick<ExecutionPort, 'clockOf' | 'maxValue' | 'graceMs' | 'later' | 'mayGoOn' | 'isPlayed' | 'known' | 'returnedLate'>
+export type ActivityPort = Pick<
+  ExecutionPort,
+  'clockOf' | 'maxValue' | 'graceMs' | 'later' | 'mayGoOn' | 'isPlayed' | 'known' | 'returnedLate'
+>
 
 /** Whose activities they are: one execution of a turn. */
 export interface ActivityOwner {
