@@ -17,6 +17,7 @@ import { usageIn } from '../inspect/usage-report.js'
 import type { Engine } from './engine.js'
 import { CodedFailure } from '../define/failure-of.js'
 import { isOutOfReach, waitFor } from './out-of-reach.js'
+import type { RunEntry } from './run-entry.js'
 import { startRun } from './start.js'
 import { closedEngine } from './while-open.js'
 
@@ -97,24 +98,56 @@ async function brought(engine: Engine, parent: State, { id, isWanted }: Child): 
   const by = pausedBy(parent)
   const pauses = parent.pausedAt !== null && isWanted
   // One that was paused for itself stays so.
-  const resumes = parent.pausedAt === null && child.pausedAt !== null && (await lastPausedBy(engine, id)) === by
+  const resumes = parent.pausedAt === null && child.pausedAt !== null && (await pausesOf(engine, id)).at(-1) === by
   if (pauses) await engine.submit(id, { type: 'run.pause', by })
   if (resumes) await engine.submit(id, { type: 'run.resume', by })
   return pauses || resumes
 }
 
-async function lastPausedBy(engine: Engine, run: string): Promise<string | undefined> {
-  const pauses = (await engine.journal(run)).flatMap((event) => (event.type === 'run.paused' ? [event.by] : []))
-  return pauses.at(-1)
+/** Who has paused a run, each time. */
+async function pausesOf(engine: Engine, run: string): Promise<(string | undefined)[]> {
+  return (await engine.journal(run)).flatMap((event) => (event.type === 'run.paused' ? [event.by] : []))
 }
 
 /** What a run that is taken over has missed of what happened to the one that waits for it: nothing of it is performed before it is said. */
-export async function missedBy(engine: Engine, { run, pausedAt }: State): Promise<Command | null> {
+export async function missedBy(engine: Engine, state: State): Promise<Command | null> {
+  const above = await waitingFor(engine, state)
+  return above === null ? null : missed(above.state, state)
+}
+
+/**
+ * What happened to the runs above one has reached it when this resolves: nothing of it begins before. Whoever said it may have looked for
+ * that run before it was there, or be on the way down to it.
+ */
+export function alignWithAbove(engine: Engine, entry: RunEntry): Maybe<void> {
+  return entry.state.run?.parent === null ? undefined : patiently(engine, () => broughtDown(engine, entry))
+}
+
+/** From the first of them down: what one has missed the next has missed too. */
+async function broughtDown(engine: Engine, entry: RunEntry): Promise<void> {
+  const above = await waitingFor(engine, entry.state)
+  if (above === null) return
+  await broughtDown(engine, above)
+  const command = missed(above.state, entry.state)
+  if (command === null) return
+  const isWanted = command.type !== 'run.cancel'
+  // One that was paused before was there when it was said, and somebody has resumed it for itself.
+  if (isWanted && (await pausesOf(engine, entry.id)).length > 0) return
+  await align(engine, above.state, { id: entry.id, isWanted })
+}
+
+/** The run that waits for one. What is undone of a run that is over is waited for by the run that undoes it. */
+async function waitingFor(engine: Engine, { run }: State): Promise<RunEntry | null> {
   if (run === null || run.parent === null) return null
-  const parent = (await engine.current(run.parent.run))?.state
-  if (parent === undefined) return null
-  if (run.undoOf === null && !isWaitedFor(parent, run.parent.branch)) return cancelling(parent)
-  return parent.pausedAt !== null && pausedAt === null ? { type: 'run.pause', by: pausedBy(parent) } : null
+  const parent = await engine.current(run.parent.run)
+  return run.undoOf !== null && parent !== null && isOver(parent.state) ? engine.current(undoRunId(parent.id)) : parent
+}
+
+function missed(above: State, { run, status, closing, pausedAt }: State): Command | null {
+  const isWanted = run === null || run.parent === null || run.undoOf !== null || isWaitedFor(above, run.parent.branch)
+  // One that undoes what it has done is not cancelled any more.
+  if (!isWanted) return closing || status === 'compensating' ? null : cancelling(above)
+  return above.pausedAt !== null && pausedAt === null ? { type: 'run.pause', by: pausedBy(above) } : null
 }
 
 function isWaitedFor(parent: State, attempt: string): boolean {

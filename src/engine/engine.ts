@@ -19,7 +19,7 @@ import { Agents } from './agents.js'
 import { Alarms } from './alarms.js'
 import { Backlog } from './backlog.js'
 import { Bodies } from './bodies.js'
-import { alignChildren } from './child-run.js'
+import { alignChildren, alignWithAbove } from './child-run.js'
 import { decodeSnapshot } from './codec.js'
 import { stepOfChild } from './child-run.js'
 import { Definitions } from './definitions.js'
@@ -159,7 +159,7 @@ export class Engine {
       again: (entry, attempt) => this.#heldTurns.again(entry, attempt),
       say: (entry, command, settled) => this.#say(entry, command, settled),
       room: () => (this.#backlog.isFull ? this.#backlog.room() : null),
-      mayStart: (entry) => (this.#backlog.isFull ? this.#startLater(entry) : this.#lookout.stillOwns(entry)),
+      mayStart: (entry) => andThen(alignWithAbove(this, entry), () => this.#mayStart(entry)),
       mayGoOn: (entry) => (this.#backlog.isFull ? this.#startLater(entry) : this.#lookout.goesOnOwning(entry)),
       ended: (entry) => {
         if (isOver(entry.state)) this.#forget(entry)
@@ -457,6 +457,10 @@ export class Engine {
     entry.alarms.delete(timer)
   }
 
+  #mayStart(entry: RunEntry): Maybe<boolean> {
+    return this.#backlog.isFull ? this.#startLater(entry) : this.#lookout.stillOwns(entry)
+  }
+
   /** Too much is not durable yet: the effect waits, and by then the run may be another's. */
   async #startLater(entry: RunEntry): Promise<boolean> {
     while (this.#backlog.isFull) await this.#backlog.room()
@@ -609,7 +613,7 @@ export class Engine {
   /** The state of a run as it is now. */
   current(runId: string): Maybe<RunEntry | null> {
     return andThen(this.entry(runId), (entry) => {
-      if (entry === null || (entry.queue.length > 0 && !entry.stale)) return entry
+      if (entry === null) return null
       const seeing = isOver(entry.state) ? this.#seeOver(entry) : this.#lookout.seeNow(entry)
       return andThen(seeing, () => (entry.isGone ? this.current(runId) : entry))
     })

@@ -1,9 +1,10 @@
 /** What is said of a run is so of the runs that it waits for: whoever says it, and also if nobody executes them at that moment. */
-import type { Store, Tutti } from 'tutti'
-import { graph, open, resource, TuttiError } from 'tutti'
+import type { Definition, Store, Tutti } from 'tutti'
+import { graph, open, resource, topology, TuttiError } from 'tutti'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { deferred, journalSoFar, rest, timed, typesOf } from '../engine/opened.js'
+import { codeOf, deferred, journalSoFar, opened, rest, timed, typesOf } from '../engine/opened.js'
+import { Folder } from '../stores/folder.js'
 import { lasting } from './lasting.js'
 
 /** A run that waits for a child that waits for a grandchild that waits for a person; `did` has what was done and undone. */
@@ -192,6 +193,17 @@ describe('a pause', () => {
     await first.close()
   })
 
+  test('of a run leaves those alone that are resumed for themselves', async () => {
+    const { first, run, answer, did } = await begun()
+    await run.pause()
+    await (await first.run(leaf)).resume({ by: 'ann' })
+    await answer(first)
+    await (await first.run(leaf)).result()
+    expect(did).toEqual(['first', 'pay', 'send'])
+    expect(await statuses(first)).toEqual(['paused', 'paused', 'succeeded'])
+    await first.close()
+  })
+
   test('that reaches one of them only after a resume from elsewhere does not hold it', async () => {
     const { first, run, store, answer } = await begun()
     const slow = slowWith(store, 'R:all:0', 'run.paused')
@@ -219,6 +231,145 @@ describe('a pause', () => {
     await resuming
     expect(await statuses(first)).toEqual(all('paused'))
     await first.close()
+  })
+})
+
+describe('what was said before a child was there, and is acknowledged,', () => {
+  /** A body in so many graphs, one around the other; `log` has when it began, and its effect. */
+  function nested(depth: number, log: string[]): Definition<unknown, unknown> {
+    let inner: Definition<unknown, unknown> = topology({
+      name: 'innermost',
+      flows: ['Start -> A -> End'],
+      agents: {
+        A: async (turn) => {
+          log.push('body')
+          await turn.step('effect', () => log.push('effect'))
+          return turn.finish(1)
+        },
+      },
+    })
+    for (let level = 0; level < depth; level++) inner = graph(`level${level}`).step('in', { run: inner }).output()
+    return inner
+  }
+
+  for (const command of ['cancel', 'pause'] as const) {
+    test(`begins nothing in it: a ${command}, whenever it comes from elsewhere`, { timeout: 60_000 }, async () => {
+      using folder = new Folder()
+      for (const depth of [1, 3]) {
+        const log: string[] = []
+        const store = folder.file()
+        const definition = nested(depth, log)
+        await using owner = await open({ store, definitions: [definition] })
+        await using other = await open({ store })
+        let accepted = 0
+        for (let at = 0; at < 16 * depth; at++) {
+          log.length = 0
+          const run = await owner.start(definition)
+          const seen = await other.run(run.id)
+          await rest(at >> 1)
+          const code = await codeOf(seen[command]())
+          const before = [...log]
+          if (code === 'RUN_ENDED') continue
+          accepted++
+          await rest(60)
+          // One that had begun goes on to its end.
+          expect(log.filter((what) => what === 'body')).toEqual(before.filter((what) => what === 'body'))
+          // What was in flight may have been the last of it.
+          if (command === 'pause') await codeOf(seen.resume())
+          expect((await run.result()).status).toBe(command === 'pause' ? 'succeeded' : 'cancelled')
+        }
+        expect(accepted).toBeGreaterThan(4 * depth)
+      }
+    })
+
+    test(`begins nothing in it, also where its parent has more to say at that moment: a ${command}`, async () => {
+      const log: string[] = []
+      const said = deferred()
+      const store = lasting()
+      const definition = graph('parent')
+        .step('in', { run: nested(0, log) })
+        .step('beside', { run: () => said.promise })
+        .output(() => 1)
+      const slow = slowWith(store, 'R:in', 'run.started')
+      // Whoever does not ask it is not told, and who asks waits.
+      const silent = new Proxy(slow.store, {
+        get: (inner, key) => {
+          if (key === 'onMoved') return () => () => {}
+          if (key !== 'mine') return inner[key as keyof Store]
+          return (worker: number) => rest(3).then(() => inner.mine(worker))
+        },
+      })
+      await using owner = await open({ store: silent, invariants: true, definitions: [definition] })
+      await using other = await open({ store })
+      const run = await owner.start(definition, { id: 'R' })
+      await slow.begun
+      const seen = await other.run('R')
+      await seen[command]()
+      said.resolve()
+      await rest(5)
+      slow.go()
+      await rest()
+      expect(log).toEqual([])
+      if (command === 'pause') await seen.resume()
+      expect((await run.result()).status).toBe(command === 'pause' ? 'succeeded' : 'cancelled')
+      expect(log).toEqual(command === 'pause' ? ['body', 'effect'] : [])
+    })
+
+    test(`begins nothing on the way down to it: a ${command} of the first of five`, async () => {
+      for (let at = 0; at < 30; at++) {
+        const log: string[] = []
+        await using tutti = await opened()
+        const run = await tutti.start(nested(5, log))
+        const said = command === 'cancel' ? 'run.closing' : 'run.paused'
+        const following = (async () => {
+          for await (const { type } of run.events()) if (type === said || type === 'run.resumed') log.push(type)
+        })()
+        await rest(at)
+        await codeOf(run[command]())
+        await rest(60)
+        if (command === 'pause') await codeOf(run.resume())
+        await run.result()
+        await following
+        const body = log.indexOf('body')
+        const [from, to] = [log.indexOf(said), log.includes('run.resumed') ? log.indexOf('run.resumed') : log.length]
+        expect(from !== -1 && from < body && body < to, `at ${at}: ${log.join(' ')}`).toBe(false)
+      }
+    })
+  }
+
+  test('begins nothing of what undoes it: a pause', async () => {
+    for (const depth of [1, 2]) {
+      const log: string[] = []
+      const store = lasting()
+      let inner: Definition<unknown, unknown> = graph('innermost')
+        .step('pay', { run: () => log.push('pay'), compensate: () => void log.push('undo pay') })
+        .output(() => 1)
+      for (let level = 1; level < depth; level++) inner = graph(`level${level}`).step('in', { run: inner }).output()
+      const definition = graph('parent')
+        .step('in', { run: inner })
+        .step('fails', {
+          after: ['in'],
+          run: () => {
+            throw new Error('no')
+          },
+        })
+        .output(() => 1)
+      const slow = slowWith(store, `R${':in'.repeat(depth)}:undo`, 'run.started')
+      await using owner = await open({ store: slow.store, invariants: true, definitions: [definition] })
+      await using other = await open({ store })
+      const run = await owner.start(definition, { id: 'R' })
+      await slow.begun
+      const seen = await other.run('R')
+      await seen.pause()
+      slow.go()
+      await rest()
+      expect(log).toEqual(['pay'])
+      await seen.resume()
+      expect(await run.result()).toMatchObject({ status: 'failed', rollback: 'complete' })
+      expect(log).toEqual(['pay', 'undo pay'])
+      // Nothing is said to a run that is over.
+      expect(owner.refusals()).not.toHaveProperty('RUN_ENDED')
+    }
   })
 })
 
