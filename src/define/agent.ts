@@ -51,6 +51,7 @@ export interface Options {
   retry?: Retry
   /** Per attempt. */
   timeoutMs?: number
+  /** How many of its turns run at once in one process, in all runs together: another process on the same store has as many. */
   concurrency?: number
   maxRejections?: number
   whenStopped?: 'fail' | 'wait'

@@ -32,6 +32,7 @@ export interface OpenOptions {
   models?: ModelSource
   /** What models cost, in USD per million tokens, by their names: `{ 'openai/gpt-5.4-mini': { input, output } }`. */
   prices?: Prices
+  /** How many turns, steps and undos run at once in this process: another process on the same store has its own. */
   concurrency?: number
   limits?: Limits
   clock?: Clock

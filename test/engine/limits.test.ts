@@ -1,5 +1,6 @@
 import { type Limits, type RunResult } from 'tutti'
 import { expect, test } from 'vitest'
+import { lasting } from '../graph/lasting.js'
 import { codeOf, deferred, forksEach, hub, opened, rest, solo, type WorkerTurn } from './opened.js'
 
 const three = hub(forksEach([1, 2, 3]), (turn) => turn.reply(turn.request))
@@ -112,6 +113,22 @@ test('the concurrency of an agent holds for all its turns in all runs, and delay
   await drain()
   for (const run of runs) expect(await run.output()).toEqual([0, 1, 2])
   expect(busy.most).toBe(2)
+})
+
+test('the concurrency of an agent and of an engine count in each of several processes for itself', async () => {
+  for (const [agent, options] of [
+    [{ concurrency: 2 }, {}],
+    [{}, { concurrency: 2 }],
+  ]) {
+    const store = lasting()
+    await using one = await opened({ store, ...options })
+    await using other = await opened({ store, ...options })
+    const { busy, definition, drain } = crowd(3, agent)
+    const runs = await Promise.all([one.start(definition), other.start(definition)])
+    await drain()
+    for (const run of runs) expect(await run.output()).toEqual([0, 1, 2])
+    expect(busy.most).toBe(4)
+  }
 })
 
 test('a run that waits for a person, or sleeps in backoff, takes no place of others', async () => {
