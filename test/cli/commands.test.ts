@@ -11,6 +11,7 @@ import { commands } from '../../src/cli/commands.js'
 import { perform } from '../../src/cli/start.js'
 import { Terminal } from '../../src/cli/terminal.js'
 import { ask, loadDriver, openDatabase } from '../../src/stores/sqlite-driver.js'
+import { askers, askingAtOnce } from '../engine/asking-at-once.js'
 import { files, main, Place, patience, type Said } from './place.js'
 
 vi.setConfig(patience)
@@ -345,25 +346,16 @@ describe('looking', () => {
 
   test('lists what was asked at one moment in the order of the fork, by every command', async () => {
     using place = new Place()
-    const names = Array.from({ length: 12 }, (_, index) => `A${index}`)
-    const definition = topology({
-      name: 'many',
-      flows: ['Start -> Hub -> End', `Hub <-> ${names.join(' | ')}`, ...names.map((name) => `${name} -> User`)],
-      agents: {
-        Hub: { act: { request: (turn: any) => turn.fork(names), join: (turn: any) => turn.finish() } },
-        ...Object.fromEntries(names.map((name) => [name, (turn: any) => turn.ask('well?')])),
-      },
-    } as never)
     {
-      await using tutti = await open({ store: join(place.folder, 'a.db'), clock: virtualClock(), definitions: [definition] })
-      const run = await tutti.start(definition as Topology<unknown, unknown>, { id: 'r' })
-      await expect.poll(async () => (await run.asks()).length, { timeout: 20_000 }).toBe(names.length)
+      await using tutti = await open({ store: join(place.folder, 'a.db'), clock: virtualClock() })
+      const run = await tutti.start(askingAtOnce, { id: 'r' })
+      await expect.poll(async () => (await run.asks()).length, { timeout: 20_000 }).toBe(askers.length)
     }
     const [asks, shown] = await Promise.all([
       place.json<{ agent: string }[]>('asks', '--store', 'a.db'),
       place.json<{ asks: { agent: string }[] }>('show', 'r', '--store', 'a.db'),
     ])
-    for (const listed of [asks, shown.asks]) expect(listed.map(({ agent }) => agent)).toEqual(names)
+    for (const listed of [asks, shown.asks]) expect(listed.map(({ agent }) => agent)).toEqual(askers)
   })
 
   test('finds a run by the beginning of its id however many child runs it has', async () => {

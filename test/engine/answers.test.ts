@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { open, type Topology, topology } from 'tutti'
+import { open } from 'tutti'
 import { virtualClock } from 'tutti/testing'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { jsonSchemaProblem } from '../../src/define/json-schema-check.js'
 import { memoryStore } from '../../src/stores/memory.js'
 import { until } from '../durable/processes.js'
+import { Folder } from '../stores/folder.js'
+import { askers, askingAtOnce } from './asking-at-once.js'
 import { codeOf, opened, rest, type SoloTurn, solo } from './opened.js'
 
 test('an answer is held to the schema of its ask in every process, and after a restart', async () => {
@@ -43,30 +42,14 @@ test('an answer is held to the schema of its ask in every process, and after a r
 test.each(['memory:', 'a file'])(
   'asks of one moment are listed in the order of their fork, of one run and of all, in %s',
   async (where) => {
-    const folder = mkdtempSync(join(tmpdir(), 'tutti-asks-'))
-    const names = Array.from({ length: 12 }, (_, index) => `A${index}`)
-    const definition = topology({
-      name: 'many',
-      flows: ['Start -> Hub -> End', `Hub <-> ${names.join(' | ')}`, ...names.map((name) => `${name} -> User`)],
-      agents: {
-        Hub: { act: { request: (turn: any) => turn.fork(names), join: (turn: any) => turn.finish() } },
-        ...Object.fromEntries(names.map((name) => [name, (turn: any) => turn.ask('well?')])),
-      },
-    } as never)
-    {
-      await using tutti = await open({
-        store: where === 'a file' ? join(folder, 'a.db') : where,
-        clock: virtualClock(),
-        definitions: [definition],
-      })
-      const run = await tutti.start(definition as Topology<unknown, unknown>, { id: 'r' })
-      await until('all ask', async () => (await run.asks()).length === names.length)
-      for (const asks of [await run.asks(), await tutti.asks()]) {
-        expect(new Set(asks.map(({ openedAt }) => openedAt)).size).toBe(1)
-        expect(asks.map(({ agent }) => agent)).toEqual(names)
-      }
+    using folder = new Folder()
+    await using tutti = await open({ store: where === 'a file' ? folder.file() : where, clock: virtualClock() })
+    const run = await tutti.start(askingAtOnce)
+    await until('all ask', async () => (await run.asks()).length === askers.length)
+    for (const asks of [await run.asks(), await tutti.asks()]) {
+      expect(new Set(asks.map(({ openedAt }) => openedAt)).size).toBe(1)
+      expect(asks.map(({ agent }) => agent)).toEqual(askers)
     }
-    rmSync(folder, { recursive: true })
   },
 )
 
