@@ -5,7 +5,7 @@ import { TuttiError } from '../../define/tutti-error.js'
 import { runHandle } from '../../engine/run-handle.js'
 import { askView } from '../../engine/run-view.js'
 import type { ActivityOutcome, Borrower, Held, Seam } from '../../engine/seam.js'
-import { startRun } from '../../engine/start.js'
+import { startRun, type Starting } from '../../engine/start.js'
 import type { Store } from '../../engine/store.js'
 import type { LogEntry } from '../../engine/tutti.js'
 import type { ActivitySpeaker, Command } from '../../kernel/command.js'
@@ -186,7 +186,7 @@ class Stage {
   }
 
   /** How the run is started: as the recorded one was, if one is played. */
-  #given(): Parameters<typeof startRun>[2] {
+  #given(): Starting {
     const { input, recorded } = this.#setting
     const { tags, session, conversation } = recorded?.of ?? {}
     return { id: this.#own, input, tags, session, ...(conversation !== undefined && { conversation }), limits: {} }
