@@ -129,7 +129,7 @@ export interface GraphBuilder<In = unknown, S = {}, Raw = In, Out = never> {
 /** What holds for a whole graph. */
 export interface GraphOptions<Raw = any, In = any, Out = unknown> {
   input?: Schema<Raw, In>
-  output?: Schema<any, Out>
+  output?: Schema<any, Out> | Schema<any, unknown>
   limits?: Limits
   concurrency?: number
   stragglers?: 'wait' | 'cancel'

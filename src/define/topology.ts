@@ -45,7 +45,7 @@ type Team<E, I, J, O, A, S, R> = {
 } & { [K in keyof A]: { readonly name?: string; answer?: Schema<any, A[K]> } } & { [K in Names<E>]: unknown }
 type EndOutput<E, O> = { [K in keyof O]: 'End' extends Targets<E, K> ? O[K] : never }[keyof O]
 /** With `result: 'list'` the output has what each finish said. */
-type Finishes<L, T> = [L] extends [never] ? T : readonly T[]
+type Finishes<L, T> = 'list' extends L ? readonly T[] : T
 type PerAgent<F> = { [K in Names<Edges<F>>]: unknown }
 
 /** Makes a topology, or throws INVALID_TOPOLOGY with everything that is wrong with it. */
@@ -60,7 +60,7 @@ export function topology<
   Out = never,
   Res = never,
   S = undefined,
-  L extends 'list' = never,
+  L extends 'list' | undefined = undefined,
 >(def: {
   name: string
   flows: F

@@ -460,8 +460,8 @@ export class Activities implements ContextOwner {
   }
 
   /**
-   * The same, for as long as it may take. What goes on after that is waited for as long as its grace lasts: by the next attempt, by the end of
-   * the turn, and where it can be undone, by whoever must know whether it was done.
+   * The same, for as long as it may take. What goes on after that is waited for as long as its grace lasts, by the end of the turn, and where it
+   * can be undone by whoever must know whether it was done.
    */
   #inTime(step: CalledStep, attempt: number, ctx: Context, value: Promise<unknown>): void {
     const { name, options } = step
@@ -476,9 +476,14 @@ export class Activities implements ContextOwner {
       timer.abort('it has ended')
       this.#ended(step, attempt, ctx, result)
     }
+    const grace = new AbortController()
+    const leave = (): void => {
+      if (!grace.signal.aborted) this.#leave()
+      grace.abort('it has ended')
+    }
     const ended = (result: ActivityOutcome): void => {
       tell(late === null || (options.undo !== undefined && 'value' in result) ? result : late)
-      if (late !== null) this.#leave()
+      if (late !== null) leave()
     }
     const { maxValue, graceMs } = this.#port
     value.then(
@@ -492,8 +497,11 @@ export class Activities implements ContextOwner {
       late = failed
       this.#running++
       own.abort(error)
-      if (options.undo === undefined && !this.#mayRetry(options, attempt, failed)) return tell(failed)
-      void this.#sleep(graceMs, timer.signal).then(() => tell(failed))
+      if (options.undo === undefined) tell(failed)
+      void this.#sleep(graceMs, grace.signal).then(() => {
+        tell(failed)
+        leave()
+      })
     })
   }
 

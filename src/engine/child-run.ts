@@ -96,17 +96,23 @@ async function brought(engine: Engine, parent: State, { id, isWanted }: Child): 
   const child = (await engine.current(id))?.state
   if (child === undefined || isOver(child)) return false
   const by = pausedBy(parent)
-  const pauses = parent.pausedAt !== null && isWanted
+  const pauses = isHeldBy(parent, child)
   // One that was paused for itself stays so.
-  const resumes = parent.pausedAt === null && child.pausedAt !== null && (await pausesOf(engine, id)).at(-1) === by
+  const resumes = parent.pausedAt === null && child.pausedAt !== null && (await lastPausedBy(engine, id)) === by
   if (pauses) await engine.submit(id, { type: 'run.pause', by })
   if (resumes) await engine.submit(id, { type: 'run.resume', by })
   return pauses || resumes
 }
 
-/** Who has paused a run, each time. */
-async function pausesOf(engine: Engine, run: string): Promise<(string | undefined)[]> {
-  return (await engine.journal(run)).flatMap((event) => (event.type === 'run.paused' ? [event.by] : []))
+async function lastPausedBy(engine: Engine, run: string): Promise<string | undefined> {
+  const pauses = (await engine.journal(run)).flatMap((event) => (event.type === 'run.paused' ? [event.by] : []))
+  return pauses.at(-1)
+}
+
+/** Whether a run holds one that it waits for, also one that is being undone: it is paused, and since then nobody has resumed that one for itself. */
+function isHeldBy(above: State, { resumed }: State): boolean {
+  if (above.pausedAt === null) return false
+  return resumed === null || resumed.by === pausedBy(above) || resumed.at < above.pausedAt
 }
 
 /** What a run that is taken over has missed of what happened to the one that waits for it: nothing of it is performed before it is said. */
@@ -129,11 +135,7 @@ async function broughtDown(engine: Engine, entry: RunEntry): Promise<void> {
   if (above === null) return
   await broughtDown(engine, above)
   const command = missed(above.state, entry.state)
-  if (command === null) return
-  const isWanted = command.type !== 'run.cancel'
-  // One that was paused before was there when it was said, and somebody has resumed it for itself.
-  if (isWanted && (await pausesOf(engine, entry.id)).length > 0) return
-  await align(engine, above.state, { id: entry.id, isWanted })
+  if (command !== null) await align(engine, above.state, { id: entry.id, isWanted: command.type !== 'run.cancel' })
 }
 
 /** The run that waits for one. What is undone of a run that is over is waited for by the run that undoes it. */
@@ -143,11 +145,12 @@ async function waitingFor(engine: Engine, { run }: State): Promise<RunEntry | nu
   return run.undoOf !== null && parent !== null && isOver(parent.state) ? engine.current(undoRunId(parent.id)) : parent
 }
 
-function missed(above: State, { run, status, closing, pausedAt }: State): Command | null {
+function missed(above: State, state: State): Command | null {
+  const { run, status, closing, pausedAt } = state
   const isWanted = run === null || run.parent === null || run.undoOf !== null || isWaitedFor(above, run.parent.branch)
   // One that undoes what it has done is not cancelled any more.
-  if (!isWanted) return closing || status === 'compensating' ? null : cancelling(above)
-  return above.pausedAt !== null && pausedAt === null ? { type: 'run.pause', by: pausedBy(above) } : null
+  if (!isWanted && !closing && status !== 'compensating') return cancelling(above)
+  return pausedAt === null && isHeldBy(above, state) ? { type: 'run.pause', by: pausedBy(above) } : null
 }
 
 function isWaitedFor(parent: State, attempt: string): boolean {

@@ -175,7 +175,6 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   run(): void {
     this.#port.begins(this.attempt)
     this.#isBodyOver = false
-    this.#startTimer()
     settle(
       () => this.#outcome(),
       (command) => this.#bodyOver(command),
@@ -322,6 +321,8 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     return andThen(this.#port.mayStart(), (may) => {
       if (!may) this.fence('another worker owns the run')
       this.#admitted()
+      // What the store takes to say so is no time of the attempt's.
+      this.#startTimer()
       return andThen(this.#port.resources(), (resources) => this.#body(resources))
     })
   }

@@ -120,7 +120,7 @@ export class TakeOver {
     if (refusal?.code === 'CANNOT_CONTINUE') return this.#giveBack(entry, row, refusal.message)
     this.#refused.delete(row.id)
     // The body of a step tells the run that it waits for; in a paused run none begins.
-    if (entry.state.pausedAt !== null) await this.#port.align(entry)
+    if (missed !== null || entry.state.pausedAt !== null) await this.#port.align(entry)
   }
 
   /** A run that this process can't go on with is left to others, as it is: it waits for its definition, until something else happens to it. */

@@ -40,10 +40,11 @@ function listening(): Listener {
       process.off(event, listener)
       void Promise.reject(reason)
       // Where the process goes on after that, so do we.
-      setImmediate(() => listener[engines] > 0 && process.on(event, listener))
+      setImmediate(() => listener[engines] > 0 && process.prependListener(event, listener))
     },
     { [engines]: 0 },
   )
-  process.on(event, listener)
+  // Before all others: who listens once has gone when the next one is told.
+  process.prependListener(event, listener)
   return listener
 }

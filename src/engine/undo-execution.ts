@@ -100,10 +100,10 @@ export class UndoExecution implements Body {
 
   async #run(): Promise<void> {
     const { timeoutMs = null } = shapeOf(this.#state).agents[this.#entry.agent] ?? {}
-    if (timeoutMs !== null && !this.waits)
-      this.#cancelTimer = this.#port.alarms.at(this.#port.clock.now() + timeoutMs, () => this.#timeOut(timeoutMs))
     try {
       if (!(await this.#port.mayStart())) return
+      if (timeoutMs !== null && !this.waits)
+        this.#cancelTimer = this.#port.alarms.at(this.#port.clock.now() + timeoutMs, () => this.#timeOut(timeoutMs))
       const resources = await this.#port.resources()
       // Making them may have taken longer than it has time, or than this process has its run.
       if (this.#said) return

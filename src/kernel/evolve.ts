@@ -84,8 +84,10 @@ export function fold(state: Folding, event: Event): void {
       return
     case 'run.paused':
       state.pausedAt = event.at
+      state.resumed = null
       return
     case 'run.resumed':
+      state.resumed = { at: event.at, ...(event.by !== undefined && { by: event.by }) }
       return unpause(state)
     case 'run.closing':
       unpause(state)

@@ -26,6 +26,7 @@ export function editable(state: State): Folding {
     at: state.at,
     pausedAt: state.pausedAt,
     pausedMs: state.pausedMs,
+    resumed: state.resumed,
     branches: state.branches,
     barriers: state.barriers,
     asks: state.asks,

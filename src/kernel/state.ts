@@ -33,6 +33,8 @@ export interface State {
   readonly at: number
   readonly pausedAt: number | null
   readonly pausedMs: number
+  /** Who has resumed it since it was last paused, and when; null: nobody. */
+  readonly resumed: { readonly by?: string; readonly at: number } | null
   readonly branches: Branches
   readonly barriers: Trie<Barrier>
   readonly asks: Trie<OpenAsk>
@@ -315,6 +317,7 @@ export const newState: State = Object.freeze({
   at: 0,
   pausedAt: null,
   pausedMs: 0,
+  resumed: null,
   branches: Branches.empty(),
   barriers: Trie.empty<Barrier>(),
   asks: Trie.empty<OpenAsk>(),

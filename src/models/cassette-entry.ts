@@ -14,8 +14,8 @@ export interface CassetteEntry extends CassettePlace {
   readonly request: unknown
   readonly answer:
     | { readonly content: readonly AnyPart[]; readonly finishReason: unknown; readonly usage: unknown; readonly providerMetadata?: unknown }
-    /** `givenUp`: nobody waited for the answer any more, so there is none. */
-    | { readonly error: { readonly message: string; readonly status?: number; readonly givenUp?: true } }
+    /** `attempts`: how often it was tried, if more than once; `givenUp`: nobody waited for the answer any more, so there is none. */
+    | { readonly error: { readonly message: string; readonly status?: number; readonly attempts?: number; readonly givenUp?: true } }
 }
 
 /** Where in a run a call was made. Not in which run: that has another id each time. */

@@ -90,10 +90,21 @@ function read(file: string): readonly CassetteEntry[] {
 
 /** The last record of a call is what came of it: before it are attempts that failed and were repeated. */
 function sortFile(file: string): void {
-  const last = new Map(read(file).map((entry) => [`${placeText(entry)} ${entry.hash}`, entry]))
+  const last = new Map<string, CassetteEntry>()
+  for (const entry of read(file)) {
+    const key = `${placeText(entry)} ${entry.hash}`
+    last.set(key, after(last.get(key), entry))
+  }
   const lines = [cassetteHead, ...[...last.values()].sort(compareEntries)].map((entry) => JSON.stringify(entry))
   writeFileSync(`${file}.new`, `${lines.join('\n')}\n`, { mode: 0o600 })
   renameSync(`${file}.new`, file)
+}
+
+/** A call that was tried again. */
+function after(before: CassetteEntry | undefined, entry: CassetteEntry): CassetteEntry {
+  const { answer } = entry
+  if (before === undefined || !('error' in before.answer) || !('error' in answer)) return entry
+  return { ...entry, answer: { error: { ...answer.error, attempts: (before.answer.error.attempts ?? 1) + 1 } } }
 }
 
 type Answer = { readonly content: unknown; readonly finishReason: unknown; readonly usage: unknown; readonly providerMetadata?: unknown }
@@ -171,14 +182,19 @@ async function played(entries: readonly CassetteEntry[], agent: string, options:
   const place = cassettePlace(agent, options)
   const request = requestOf(options, process.env)
   const hash = hashOf(request)
-  // The last: of a recording that was never closed, attempts that failed come before.
-  const found = entries.findLast((entry) => entry.hash === hash && isAt(entry, place))
+  // Of a recording that was never closed, attempts that failed come before the last.
+  const tried = entries.filter((entry) => entry.hash === hash && isAt(entry, place))
+  const found = tried.length === 0 ? undefined : tried.reduce(after)
   if (found === undefined) throw new CassetteMiss(entries, place, request, file)
   if (!('error' in found.answer)) return found.answer
   if (found.answer.error.givenUp === true) await givenUp(options.abortSignal)
-  const { message, status } = found.answer.error
+  const { message, status, attempts } = found.answer.error
   // It is how the call ended: what was tried before is not tried again.
-  throw Object.assign(new Error(message), { isRetryable: false, ...(status !== undefined && { statusCode: status }) })
+  throw Object.assign(new Error(message), {
+    isRetryable: false,
+    ...(status !== undefined && { statusCode: status }),
+    ...(attempts !== undefined && { recordedAttempts: attempts }),
+  })
 }
 
 /** Who was not answered before nobody waited any more is not answered: a failure in place of that would be first where it was not. */

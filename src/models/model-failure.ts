@@ -13,6 +13,8 @@ interface AnyError {
   readonly statusCode?: unknown
   readonly isRetryable?: unknown
   readonly responseHeaders?: unknown
+  /** Of one that a cassette plays: how often the call was tried when it was recorded. */
+  readonly recordedAttempts?: unknown
 }
 
 const networkCodes = /^(?:ECONNRESET|ECONNREFUSED|ECONNABORTED|EPIPE|ETIMEDOUT|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|UND_ERR_\w+)$/
@@ -35,7 +37,7 @@ export function modelFailure(thrown: unknown, model: string, attempt: number, no
     retryable: passes(errors),
     data: {
       model,
-      attempts: attempt,
+      attempts: typeof errors[0]?.recordedAttempts === 'number' ? errors[0].recordedAttempts : attempt,
       ...(thrown instanceof TuttiError && { code: thrown.code, hint: thrown.hint }),
       ...(status !== undefined && { status }),
       ...(retryAfterMs !== undefined && { retryAfterMs }),

@@ -433,6 +433,7 @@ test.each([
   ['foreign', 1, 'begun', /Error: of somebody else/],
   ['closed', 1, 'begun cancelled 0 left', /Error: of somebody else/],
   ['listens', 0, 'begun heard AbortError: the branch was cancelled heard Error: of somebody else cancelled 1 left', /^$/],
+  ['listened once', 0, 'heard Error: of somebody else begun cancelled 0 left', /^$/],
 ])('what a helper waits for that nobody waits for ends no process when the turn is over (%s)', async (how, code, told, error) => {
   const child = spawn(process.execPath, [fileURLToPath(new URL('children/unawaited.js', import.meta.url)), how])
   let stdout = ''

@@ -670,7 +670,7 @@ test.each([true, false])(
   },
 )
 
-test('a step that outruns its time is waited for, by its next attempt, by what undoes its turn and by the end of the run', async () => {
+test('a step that outruns its time is waited for by what undoes its turn and by the end of the run, and not by its next attempt', async () => {
   await using at = await timed({ graceMs: 1_000 })
   const log: string[] = []
   const slow = async (what: string): Promise<void> => {
@@ -699,5 +699,22 @@ test('a step that outruns its time is waited for, by its next attempt, by what u
   const result = run.result().finally(() => (isOver = true))
   while (!isOver) await at.clock.advance(10)
   expect(await result).toMatchObject({ status: 'failed', rollback: 'complete' })
-  expect(log).toEqual(['try 1 begins', 'try 1 ends', 'try 2 begins', 'caught TIMEOUT', 'try 2 ends', 'unbooked'])
+  expect(log).toEqual(['try 1 begins', 'try 2 begins', 'caught TIMEOUT', 'try 1 ends', 'try 2 ends', 'unbooked'])
+})
+
+test('one that ignores its signal has its grace once, from when its time was over', async () => {
+  await using at = await timed({ graceMs: 1_000 })
+  const run = await at.tutti.start(
+    solo(async (turn: SoloTurn) => {
+      await turn.step('hangs', () => new Promise(() => {}), { timeoutMs: 100 }).catch(() => {})
+      await turn.step('works', ({ signal }) => at.clock.sleep(900, signal))
+      return turn.finish(turn.now())
+    }),
+  )
+  for (let ms = 0; ms < 1_000; ms += 50) await at.clock.advance(50)
+  await rest()
+  expect(await run.status()).toBe('running')
+  await at.clock.advance(100)
+  expect(await run.result()).toMatchObject({ status: 'succeeded' })
+  expect((await journal(run)).at(-1)?.at).toBe(1_100)
 })

@@ -3,7 +3,7 @@ import type { Definition, Store, Tutti } from 'tutti'
 import { graph, open, resource, topology, TuttiError } from 'tutti'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { codeOf, deferred, journalSoFar, opened, rest, timed, typesOf } from '../engine/opened.js'
+import { codeOf, deferred, journalSoFar, opened, rest, timed, typesOf, untilAborted } from '../engine/opened.js'
 import { Folder } from '../stores/folder.js'
 import { lasting } from './lasting.js'
 
@@ -204,6 +204,34 @@ describe('a pause', () => {
     await first.close()
   })
 
+  test('of a run leaves them alone also when it is sent again under its key, and after a restart', async () => {
+    const { first, run, again, answer, did } = await begun()
+    await run.pause({ key: 'once' })
+    await (await first.run(leaf)).resume({ by: 'ann' })
+    await run.pause({ key: 'once' })
+    expect(await statuses(first)).toEqual(['paused', 'paused', 'running'])
+    await first.close()
+    await using second = await again()
+    await answer(second)
+    await (await second.run(leaf)).result()
+    expect(did).toEqual(['first', 'pay', 'send'])
+    expect(await statuses(second)).toEqual(['paused', 'paused', 'succeeded'])
+  })
+
+  test('holds them also if who said it died before it had told them, though they had been paused and resumed with it before', async () => {
+    const { first, run, store, answer, did } = await begun()
+    await run.pause()
+    await run.resume()
+    await using other = await open({ store: without(store, ['R:all:0', leaf]) })
+    // It was acknowledged to nobody: neither of those below has heard of it.
+    const { promise: dead } = deferred()
+    await Promise.race([(await other.run('R')).pause(), dead, until(async () => (await run.status()) === 'paused')])
+    await answer(first)
+    await rest(200)
+    expect(did).toEqual(['first', 'pay'])
+    await first.close()
+  })
+
   test('that reaches one of them only after a resume from elsewhere does not hold it', async () => {
     const { first, run, store, answer } = await begun()
     const slow = slowWith(store, 'R:all:0', 'run.paused')
@@ -371,6 +399,45 @@ describe('what was said before a child was there, and is acknowledged,', () => {
       expect(owner.refusals()).not.toHaveProperty('RUN_ENDED')
     }
   })
+})
+
+test('a pause holds also one of them that is not wanted any more: nothing of it is undone meanwhile', async () => {
+  const did: string[] = []
+  const undoing = deferred()
+  const going = deferred()
+  const child = graph('child')
+    .step('a', { run: () => 1, compensate: () => void did.push('undo a') })
+    .step('b', {
+      after: ['a'],
+      run: () => 1,
+      compensate: async () => {
+        did.push('undo b')
+        undoing.resolve()
+        await going.promise
+      },
+    })
+    .step('long', { after: ['b'], run: ({ signal }) => untilAborted(signal) })
+    .output(() => 1)
+  const parent = graph('parent', { stragglers: 'cancel' })
+    .step('part', { run: child })
+    .step('fails', {
+      run: async ({ step }) => {
+        await step('later', () => new Promise((resolve) => setTimeout(resolve, 40)))
+        throw new Error('no')
+      },
+    })
+    .output(() => 1)
+  await using tutti = await opened()
+  const run = await tutti.start(parent, { id: 'R' })
+  await undoing.promise
+  await run.pause()
+  going.resolve()
+  await rest(200)
+  expect(did).toEqual(['undo b'])
+  expect(await (await tutti.run('R:part')).status()).toBe('paused')
+  await run.resume()
+  expect(await run.result()).toMatchObject({ status: 'failed' })
+  expect(did).toEqual(['undo b', 'undo a'])
 })
 
 describe('a cancel', () => {

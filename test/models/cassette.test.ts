@@ -210,8 +210,7 @@ test('a call that failed is played in the same words and with its status, at onc
       Hub: {
         act: {
           request: (turn) => turn.fork(['A'], { join: 'settled' }),
-          join: (turn, { slots: [slot] }) =>
-            turn.invoke('W', slot?.status === 'failed' ? [slot.error.message, (slot.error.data as { status?: number }).status] : 'fine'),
+          join: (turn, { slots: [slot] }) => turn.invoke('W', slot?.status === 'failed' ? [slot.error.message, slot.error.data] : 'fine'),
         },
       },
       A: { retry: { attempts: 2, backoffMs: 1 } },
@@ -221,6 +220,8 @@ test('a call that failed is played in the same words and with its status, at onc
   const recording = record(file, script({ A: [{ error: { status: 503 } }, { error: { status: 503 } }], W: ['never mind'] }))
   await using tutti = await opened({ models: recording })
   expect(await tutti.execute(team)).toBe('never mind')
+  await using open = await opened({ models: replay(file) })
+  expect(await open.execute(team)).toBe('never mind')
   await recording.close()
   await using again = await opened({ models: replay(file) })
   expect(await again.execute(team)).toBe('never mind')

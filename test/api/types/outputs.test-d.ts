@@ -19,6 +19,9 @@ expectTypeOf(await tutti.execute(one)).toEqualTypeOf<number>()
 const made = topology({ name: 'made', output: z.number(), flows, result: (all) => ({ sum: all.reduce((n, { output }) => n + output, 0) }),
   agents: { H: (t) => t.fork(['A', 'B']), A: (t) => t.finish(1), B: (t) => t.finish(2) } })
 expectTypeOf(await tutti.execute(made)).toEqualTypeOf<{ sum: number }>()
+// no result is one finish, also where it is said
+const said = topology({ name: 'said', output: z.number(), flows: ['Start -> A -> End'], result: undefined as never, agents: { A: (t) => t.finish(1) } })
+expectTypeOf(await tutti.execute(said)).toEqualTypeOf<number>()
 // @ts-expect-error there is no such result
 topology({ name: 'x', flows: ['Start -> A -> End'], result: 'all', agents: { A: (t) => t.finish(1) } })
 
@@ -29,3 +32,6 @@ expectTypeOf(await tutti.execute(steps.output())).toEqualTypeOf<{ a: string }>()
 expectTypeOf(await tutti.execute(steps.output(({ steps }) => ({ a: steps.a + 1 })))).toEqualTypeOf<{ a: string }>()
 const child = graph('parent').step('child', { run: steps.output() }).step('read', { after: ['child'], run: ({ steps }) => steps.child.a.length })
 expectTypeOf(await tutti.execute(child.output(({ steps }) => steps.read))).toEqualTypeOf<number>()
+// whoever names the input alone still gives a schema for the output, and has what is made
+const named = graph<{ n: number }>('named', { output: z.object({ s: z.number() }) }).step('s', { run: () => 1 }).output()
+expectTypeOf(await tutti.execute(named, { input: { n: 1 } })).toEqualTypeOf<{ readonly s: number }>()

@@ -3,6 +3,8 @@ import { open, topology } from '../../../dist/index.js'
 
 const [how = ''] = process.argv.slice(2)
 const nap = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms))
+const hear = (/** @type {unknown} */ reason) => process.stdout.write(`heard ${String(reason)}\n`)
+if (how === 'listened once') process.once('unhandledRejection', hear)
 const tutti = await open({ store: 'memory:' })
 const other = await open({ store: 'memory:' })
 const helping = topology({
@@ -21,7 +23,11 @@ const helping = topology({
     },
   },
 })
-if (how === 'listens') process.on('unhandledRejection', (reason) => process.stdout.write(`heard ${String(reason)}\n`))
+if (how === 'listens') process.on('unhandledRejection', hear)
+if (how === 'listened once') {
+  void Promise.reject(new Error('of somebody else'))
+  await nap(20)
+}
 const run = await tutti.start(helping)
 await nap(20)
 if (how !== 'throws') await run.cancel()
