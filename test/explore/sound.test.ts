@@ -691,3 +691,30 @@ test('a crash is one death, also of a run that waits for others and is claimed w
   const checked = await explore(top, { schedules: 60, faults: ['crash'], seed: 1 })
   expect(checked.independent, checked.text()).toBe(true)
 })
+
+test('what must not go on at once is named, whatever else was in another order', async () => {
+  const shared = () => {
+    let sum = 0
+    const adding =
+      (...names: string[]) =>
+      async (turn: { step(name: string, run: () => number): Promise<number>; reply(value: number): never }) => {
+        for (const name of names) await turn.step(name, () => 1)
+        const before = sum
+        await Promise.resolve()
+        sum = before + 1
+        return turn.reply(1)
+      }
+    return topology({
+      name: 'shared',
+      flows: ['Start -> Hub -> End', 'Hub <-> A | B | C'],
+      agents: {
+        Hub: { act: { request: (turn) => turn.fork(['A', 'B', 'C']), join: (turn) => turn.finish(sum) } },
+        A: adding('s') as never,
+        B: adding('s', 'z') as never,
+        C: (turn) => turn.reply(1),
+      },
+    })
+  }
+  const { divergence } = await explore(shared)
+  expect(divergence?.explain).toContain(`"A on r.0 has 's'" has come to rest before "B on r.1 has 'z'", instead of both at once`)
+})

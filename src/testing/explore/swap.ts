@@ -72,7 +72,19 @@ function orderAfter(from: readonly Happening[], swaps: readonly (readonly [strin
 }
 
 /** Where it is not the order but that some were let go in one go, or the first place at which the two differ. */
-function apart(a: Seen, b: Seen): Swap | null {
+const apart = (a: Seen, b: Seen): Swap | null => together(a, b, b, a) ?? together(a, b, a, b) ?? firstDifference(a, b)
+
+/** Two that one of them lets go in one go, and the other one after the other. */
+function together(a: Seen, b: Seen, inOne: Seen, singly: Seen): Swap | null {
+  const alone = singly.played.taken.flatMap(({ option }) => (option.length === 1 ? option : []))
+  for (const { option } of inOne.played.taken) {
+    const [first, second] = alone.filter(({ id }) => option.length > 1 && option.some((other) => other.id === id))
+    if (first !== undefined && second !== undefined) return { how: 'together', first, second, a, b }
+  }
+  return null
+}
+
+function firstDifference(a: Seen, b: Seen): Swap | null {
   const one = a.played.taken
   const other = b.played.taken
   for (let at = 0; at < one.length && at < other.length; at++) {
