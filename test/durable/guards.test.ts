@@ -76,7 +76,7 @@ guard(
     frozen.tell(JSON.stringify({ start: ['run'] }))
     await frozen.line()
     await until('it is at work', () => pidsOf(place).length >= 4)
-    frozen.signal('SIGSTOP')
+    await frozen.freeze(place)
     const definition = orphan(tutti, (line) => place.write(line), options)
     await using _other = await tutti.open({ store: place.store, definitions: [definition], workerTtlMs: 100 })
     await until('another takes over', () => pidsOf(place).includes(process.pid))

@@ -55,7 +55,7 @@ test('E4 a process that was frozen past its time to live records nothing more an
   frozen.tell(JSON.stringify({ start: ['run'] }))
   await frozen.line()
   await until('it is at work', () => effectsOf(place).length >= 5)
-  frozen.signal('SIGSTOP')
+  await frozen.freeze(place)
   const definition = orphan(tutti, (line) => place.write(line), { steps: 60, ms: 15 })
   await using engine = await tutti.open({ store: place.store, definitions: [definition], workerTtlMs: 200 })
   await until('another takes over', () => effectsOf(place).some(({ pid }) => pid === process.pid))
@@ -81,7 +81,7 @@ test('a process that was fenced while it was frozen executes runs again once it 
   using place = new Place()
   await using frozen = new Child('worker', place, { play: 'orphan', ttlMs: 200 })
   await frozen.line()
-  frozen.signal('SIGSTOP')
+  await frozen.freeze(place)
   const other = await tutti.open({ store: place.store, definitions: [], workerTtlMs: 200 })
   // Long enough for the other to fence it.
   await new Promise((resolve) => setTimeout(resolve, 700))

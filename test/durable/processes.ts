@@ -3,6 +3,7 @@ import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { type Database, loadDriver, openDatabase } from '../../src/stores/sqlite-driver.js'
 
 /** Whether the long version of a test is wanted: `TUTTI_SOAK=1`. */
 export const soaking: boolean = !['', '0', 'off'].includes(process.env['TUTTI_SOAK'] ?? '')
@@ -15,6 +16,16 @@ export const patience = { timeout: soaking ? 3_600_000 : 60_000 }
 
 /** The seed of this execution: given, so that a failure can be repeated, or drawn. */
 export const seed: number = Number(process.env['TUTTI_SEED'] ?? Date.now() % 1_000_000)
+
+function isFree(database: Database): boolean {
+  try {
+    database.exec('begin immediate')
+    database.exec('rollback')
+    return true
+  } catch {
+    return false
+  }
+}
 
 /** A folder for one store and the files beside it, which goes with the test. */
 export class Place implements Disposable {
@@ -72,6 +83,21 @@ export class Child implements AsyncDisposable {
         this.#wake()
       })
     })
+  }
+
+  /** Stops it, and not inside of a transaction: nobody else could write until it goes on. */
+  async freeze({ store }: Place): Promise<void> {
+    const database = openDatabase(await loadDriver(), store, 'write')
+    try {
+      for (;;) {
+        this.signal('SIGSTOP')
+        if (isFree(database)) return
+        this.signal('SIGCONT')
+        await new Promise((resolve) => setTimeout(resolve, 2))
+      }
+    } finally {
+      database.close()
+    }
   }
 
   get errors(): string {

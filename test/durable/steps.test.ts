@@ -157,7 +157,7 @@ test('a turn that was begun once is not given up however many processes die that
     let claims = 0
     for await (const { type } of run.events()) if (type === 'run.claimed' && ++claims === deaths) break
     // It is as good as dead, and nobody knows yet.
-    next.signal('SIGSTOP')
+    await next.freeze(place)
     await run.resume()
     await run.pause()
     await next.kill()
