@@ -5,6 +5,7 @@ import { aRecord, shown } from '../define/option-check.js'
 import { toJson } from '../kernel/json.js'
 import { placeOf } from './call-place.js'
 import { coordination } from './coordination.js'
+import { invokeForms } from './invoke-forms.js'
 import type { ModelFactory } from './model-factory.js'
 import { playingModel, type Said } from './playing-model.js'
 import { ScriptedFailure } from './scripted-failure.js'
@@ -107,7 +108,10 @@ const call = (name: string, input: unknown): Said => ({ calls: [{ name, input }]
 function replied(value: unknown, options: LanguageModelV3CallOptions): Said {
   if (typeof value === 'string') return { text: value }
   const waiting = placeOf(options)?.waiting
-  return typeof waiting === 'string' ? invoked([{ to: waiting, request: value }]) : call(coordination.finish, { output: value })
+  // Who waits may be out of reach: then prose would be the end as well. Whoever calls it outside of a run offers nothing.
+  const isReached =
+    typeof waiting === 'string' && (options.tools === undefined || invokeForms(options.tools).some(({ names }) => names.includes(waiting)))
+  return isReached ? invoked([{ to: waiting, request: value }]) : call(coordination.finish, { output: value })
 }
 
 function invoked(calls: readonly { to: string; request?: unknown }[], how: { readonly fork?: true } = {}): Said {

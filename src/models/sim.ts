@@ -3,6 +3,7 @@ import { digestOf } from '../define/digest.js'
 import { seededUnit } from '../kernel/retry.js'
 import { type CallPlace, placeOf } from './call-place.js'
 import { coordination, isCoordination } from './coordination.js'
+import { invokeForms } from './invoke-forms.js'
 import { playingModel, type Said } from './playing-model.js'
 import { type JsonSchema, sampleJson } from './sample-json.js'
 import type { Filling } from './sample-text.js'
@@ -123,25 +124,13 @@ function ask(scene: Scene): Said {
 }
 
 /** The names that `invoke_agent` takes: of one list, or of one form per agent. */
-function targetsOf({ tools }: Scene): string[] {
-  return formsOf(tools.get(coordination.invoke)).flatMap(({ names }) => names)
-}
-
-/** The forms of one invocation: a schema, and the agents it is for. */
-function formsOf(tool: LanguageModelV3FunctionTool | undefined): { names: string[]; schema: Record<string, any> }[] {
-  const items = (tool?.inputSchema as Record<string, any> | undefined)?.['properties']?.invocations?.items as
-    | Record<string, any>
-    | undefined
-  const forms = (items?.['anyOf'] ?? items?.['oneOf'] ?? (items === undefined ? [] : [items])) as Record<string, any>[]
-  return forms.map((schema) => {
-    const name = schema['properties']?.agent_name as { const?: string; enum?: string[] } | undefined
-    return { names: name?.enum ?? (name?.const === undefined ? [] : [name.const]), schema }
-  })
+function targetsOf({ options }: Scene): string[] {
+  return invokeForms(options.tools).flatMap(({ names }) => names)
 }
 
 function invoke(scene: Scene, verb: string, names: readonly string[]): Said {
   const tool = scene.tools.get(coordination.invoke)
-  const forms = formsOf(tool)
+  const forms = invokeForms(scene.options.tools)
   const about = isDone(scene, coordination.invoke) || verb !== 'asks' ? conclusion(scene) : topicOf(scene.request)
   const invocations = names.map((name) => {
     const words = `${simulated} ${scene.agent} ${verb} ${name}: ${about} ${routeText(routeTo(scene.route, name, names))}`
@@ -163,8 +152,7 @@ function finish(scene: Scene): Said {
 
 /** In words, as models reply, unless what is replied must have a form. */
 function reply(scene: Scene, waiting: string): Said {
-  const form = formsOf(scene.tools.get(coordination.invoke)).find(({ names }) => names.includes(waiting))?.schema['properties']
-    ?.request as object
+  const form = invokeForms(scene.options.tools).find(({ names }) => names.includes(waiting))?.schema['properties']?.request as object
   return Object.keys(form ?? {}).every((key) => key === 'description') ? prose(scene) : invoke(scene, 'answers', [waiting])
 }
 

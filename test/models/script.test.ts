@@ -2,6 +2,7 @@ import { APICallError } from '@ai-sdk/provider'
 import { type Topology, topology } from 'tutti'
 import { type ScriptedReply, script } from 'tutti/testing'
 import { expect, test } from 'vitest'
+import { opened } from '../engine/opened.js'
 import { callWith, partsOf, saidBy, streamedBy } from './call.js'
 
 const modelOf = (...replies: ScriptedReply[]) => script({ Writer: replies })({ agent: 'Writer' })
@@ -136,4 +137,17 @@ test('a reply that a function gives is looked at when it is given', async () => 
   await expect(saidBy(model, callWith({}))).rejects.toThrow(/the script of Writer: .*not \{ finsh \}/)
   const later = script({ Writer: () => ({ finish: { at: new Date(0) } }) })({ agent: 'Writer' })
   await expect(saidBy(later, callWith({}))).rejects.toThrow(/the script of Writer: it is no JSON at finish\.at: an instance of Date/)
+})
+
+test('a value goes where prose would also if who waits is out of reach: to the end of the run', async () => {
+  const apart = topology({
+    name: 'apart',
+    flows: ['Start -> Hub -> End', 'Hub -> A | B', 'A -> End', 'B -> Hub'],
+    result: 'list',
+    agents: { Hub: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn) => turn.finish('hub') } }, A: {}, B: {} },
+  })
+  for (const reply of ['text', { v: 1 }]) {
+    await using tutti = await opened({ models: script({ A: [{ reply }], B: [{ reply: 'b' }] }) })
+    expect(await tutti.execute(apart)).toEqual(['hub', reply])
+  }
 })
