@@ -100,7 +100,7 @@ export async function startRun(engine: Engine, of: Definition | string, given: S
   // It waits only for what there is to wait for: many runs may be started at once.
   const checking = checkInput(definition, given.input, engine.options.store.promises.maxValue)
   const input = isLater(checking) ? await checking : checking
-  const state = firstState(definition, input)
+  const state = firstState(definition, input, engine.options.store.promises.maxValue)
   const conversation = given.conversation ?? (given.session === undefined ? [] : await conversationBefore(engine, given.session))
   const command: Command = {
     type: 'run.start',
@@ -200,7 +200,7 @@ async function takenBy({ agents }: TopologyInternals, firsts: readonly string[],
   return value
 }
 
-function firstState(definition: Internals, input: unknown): BranchState | undefined {
+function firstState(definition: Internals, input: unknown, maxValue: number): BranchState | undefined {
   if (definition.kind === 'graph' || definition.state === undefined) return undefined
   let made: unknown
   try {
@@ -219,6 +219,7 @@ function firstState(definition: Internals, input: unknown): BranchState | undefi
     throw new TuttiError('INVALID_TOPOLOGY', `the state has the key '${unmerged}', for which no merge is declared`, {
       hint: `add it to \`merge\`: { ${unmerged}: 'mine' }`,
     })
+  checkSize('what `state` gave has', json.size, json.value, maxValue)
   return json.value as BranchState
 }
 

@@ -7,7 +7,6 @@ import { barrierOf } from '../kernel/state.js'
 import { stepOutputs } from '../kernel/step-outputs.js'
 import type { Activities } from './activities.js'
 import { bytesOver } from '../define/bytes-over.js'
-import { asJson } from '../define/check-schema.js'
 import { CodedFailure, tooLarge } from '../define/failure-of.js'
 import { jsonSchemaOf } from '../define/json-schema.js'
 import { andThen } from '../define/maybe.js'
@@ -41,14 +40,14 @@ export async function stepCommand(port: StepPort): Promise<Command> {
   if (!isItem && when !== undefined && !(await decided(activities, async () => Boolean(await when(ctx)))))
     return { type: 'step.skip', ...attempt }
   if (!isItem && each !== undefined)
-    return { type: 'step.each', ...attempt, items: await andThen(each(ctx), (items) => itemsOf(branch.agent, items)) }
+    return { type: 'step.each', ...attempt, items: await andThen(each(ctx), (items) => itemsOf(port, items)) }
   switch (code.kind) {
     case 'ask':
       return ask(port, code, ctx)
     case 'child':
       return childDone(attempt, await port.child(code, await andThen(code.input?.(ctx), childInput)))
     case 'run':
-      return { type: 'step.complete', ...attempt, ...given(await andThen(code.run(ctx), (returned) => output(port, returned))) }
+      return { type: 'step.complete', ...attempt, ...given(await andThen(code.run(ctx), (returned) => taken(port, returned, `the output of the step '${branch.agent}'`))) }
   }
 }
 
@@ -99,11 +98,10 @@ class StepView extends BoundWork {
   }
 }
 
-function itemsOf(step: string, items: unknown): readonly unknown[] {
+function itemsOf(port: StepPort, items: unknown): readonly unknown[] {
+  const step = port.branch.agent
   if (!Array.isArray(items)) throw wrong(`\`each\` of the step '${step}' must give a list, not ${typeof items}`)
-  const json = toJson(items)
-  if ('problem' in json) throw wrong(`an item of the step '${step}' is no JSON at ${json.path}: ${json.problem}`)
-  return json.value as readonly unknown[]
+  return taken(port, items, `what \`each\` of the step '${step}' gave`) as readonly unknown[]
 }
 
 /** What is no JSON is for the run to refuse. */
@@ -116,17 +114,18 @@ function wrong(message: string): CodedFailure {
   return new CodedFailure({ code: 'STEP_FAILED', message, retryable: false, at: {} })
 }
 
-function output({ branch, maxValue }: StepPort, returned: unknown): unknown {
-  const json = toJson(returned)
-  if ('problem' in json) throw wrong(`the output of the step '${branch.agent}' is no JSON at ${json.path}: ${json.problem}`)
+/** A copy of what a step's code gave that nobody can change: JSON, and no more of it than the store takes. */
+function taken({ maxValue }: StepPort, value: unknown, what: string): unknown {
+  const json = toJson(value)
+  if ('problem' in json) throw wrong(`${what} is no JSON at ${json.path}: ${json.problem}`)
   const size = bytesOver(maxValue, json.size, json.value)
-  if (size !== null) throw tooLarge(`the output of the step '${branch.agent}'`, size, maxValue)
+  if (size !== null) throw tooLarge(what, size, maxValue)
   return json.value
 }
 
-async function ask({ state, branch, attempt }: StepPort, code: Extract<StepCode, { kind: 'ask' }>, ctx: AnyStepContext): Promise<Command> {
-  const question = await andThen(code.question(ctx), (asked) => asJson(asked, 'the question'))
-  if ('problem' in question) throw wrong(question.problem)
+async function ask(port: StepPort, code: Extract<StepCode, { kind: 'ask' }>, ctx: AnyStepContext): Promise<Command> {
+  const { state, branch, attempt } = port
+  const question = await andThen(code.question(ctx), (asked) => taken(port, asked, 'the question'))
   const shape = state.run?.shape
   const expiresMs = shape?.kind === 'graph' ? shape.steps.find(({ id }) => id === branch.agent)?.expiresMs : null
   const schema = jsonSchemaOf(code.schema)
@@ -134,6 +133,6 @@ async function ask({ state, branch, attempt }: StepPort, code: Extract<StepCode,
   return {
     type: 'turn.complete',
     ...attempt,
-    action: Object.freeze({ type: 'ask', question: question.value ?? null, ...timeout, ...(schema !== undefined && { schema }) }),
+    action: Object.freeze({ type: 'ask', question: question ?? null, ...timeout, ...(schema !== undefined && { schema }) }),
   }
 }

@@ -1,5 +1,6 @@
 import * as tutti from 'tutti'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import { sqliteStore, storeOver } from '../../src/stores/sqlite.js'
 import { loadDriver, openDatabase } from '../../src/stores/sqlite-driver.js'
 import { openConnection } from '../../src/stores/sqlite-open.js'
@@ -144,13 +145,22 @@ test(
       expect(await codeOf(engine.start(given, { input: value }))).toBe('VALUE_TOO_LARGE')
       const returns = solo((turn: SoloTurn) => turn.finish(value), { name: 'returns' })
       const steps = solo(async (turn: SoloTurn) => turn.finish(await turn.step('large', () => value)), { name: 'steps' })
-      const graph = tutti
-        .graph('graph')
-        .step('large', { run: () => value })
-        .output()
-      for (const definition of [returns, steps])
+      const stateful = tutti.topology({
+        name: 'stateful',
+        flows: ['Start -> A -> End'],
+        state: () => ({ kept: value }),
+        merge: { kept: 'mine' },
+        agents: { A: (turn) => turn.finish(1) },
+      })
+      expect(await codeOf(engine.start(stateful))).toBe('VALUE_TOO_LARGE')
+      const graph = tutti.graph('graph')
+      const graphs = [
+        graph.step('large', { run: () => value }).output(),
+        graph.step('large', { each: () => [value], run: () => 1 }).output(),
+        graph.ask('large', { question: () => value, schema: z.any() }).output(),
+      ]
+      for (const definition of [returns, steps, ...graphs])
         expect(await (await engine.start(definition)).result()).toMatchObject({ error: { code: 'VALUE_TOO_LARGE', retryable: false } })
-      expect(await (await engine.start(graph)).result()).toMatchObject({ error: { code: 'VALUE_TOO_LARGE', retryable: false } })
     }
     await engine.close()
     await store.close()
