@@ -47,7 +47,11 @@ export async function stepCommand(port: StepPort): Promise<Command> {
     case 'child':
       return childDone(attempt, await port.child(code, await andThen(code.input?.(ctx), childInput)))
     case 'run':
-      return { type: 'step.complete', ...attempt, ...given(await andThen(code.run(ctx), (returned) => taken(port, returned, `the output of the step '${branch.agent}'`))) }
+      return {
+        type: 'step.complete',
+        ...attempt,
+        ...given(await andThen(code.run(ctx), (returned) => taken(port, returned, `the output of the step '${branch.agent}'`))),
+      }
   }
 }
 

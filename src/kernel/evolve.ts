@@ -90,7 +90,8 @@ export function fold(state: Folding, event: Event): void {
       state.resumed = { at: event.at, ...(event.by !== undefined && { by: event.by }) }
       return unpause(state)
     case 'run.closing':
-      unpause(state)
+      // A limit that is crossed in what was in flight fails a paused run, which goes on being paused: what was done is undone when it is resumed.
+      if (event.cause === 'cancel') unpause(state)
       state.closing = true
       state.timers = undoTimers(state)
       state.keepsDone = event.cause === 'cancel' && event.compensate === false

@@ -24,7 +24,7 @@
  * 7. A turn came because of: the turn before it on its branch; for a first turn, the turn that forked or notified it; for a join, the
  *    last turns of the slots that count (arrived, escaped), through branches that went past their fork without a turn; at a rendezvous,
  *    the last turns of all that met. Slots that failed or read cancelled are no cause.
- * 8. Closing a run ends its pause; a plan is made while the run is paused, but none of its undos starts. While the run itself
+ * 8. Cancelling a run ends its pause, a limit that is crossed does not; a plan is made while the run is paused, but none of its undos starts. While the run itself
  *    compensates there is no timer left that could end it otherwise.
  */
 import { Undoing } from './undoing.js'
@@ -1058,7 +1058,7 @@ export class Reference {
 
   #close(closing: { status: 'failed' | 'cancelled'; error?: RefFailure; compensate: boolean }): void {
     this.#closing = closing
-    this.#paused = false
+    if (closing.status === 'cancelled') this.#paused = false
     this.#cancelBranches(() => true)
     for (const barrier of this.#barriers.values()) barrier.open = false
   }

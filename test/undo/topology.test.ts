@@ -305,3 +305,31 @@ test('undos of a fork that run out of time side by side are the same choices, wh
   expect(choices[0]).toHaveLength(10)
   expect(choices[1]).toEqual(choices[0])
 })
+
+test('a limit that is crossed in what was in flight leaves a paused run paused: nothing is undone before it is resumed', async () => {
+  const { log, agent } = team()
+  const held = deferred()
+  const limited = made({
+    name: 'limited',
+    flows: ['Start -> H -> End', 'H <-> A | B', 'B <-> A'],
+    limits: { maxFanOut: 2 },
+    agents: {
+      H: forks(['A', 'B'], {}),
+      A: agent((turn) => turn.reply('a')),
+      B: async (turn: { fork(to: readonly string[]): unknown }) => {
+        await held.promise
+        return turn.fork(['A', 'A', 'A'])
+      },
+    },
+  })
+  await using tutti = await opened()
+  const run = await tutti.start(limited)
+  await rest()
+  await run.pause()
+  held.resolve()
+  await rest()
+  expect({ status: await run.status(), log }).toEqual({ status: 'paused', log: [] })
+  await run.resume()
+  expect(await run.result()).toMatchObject({ status: 'failed', error: { code: 'LIMIT_FANOUT' }, rollback: 'complete' })
+  expect(log).toEqual(['undo "a"'])
+})
