@@ -401,7 +401,7 @@ export async function undoChildRun(engine: Engine, parent: State, child: string,
   if (state === undefined || run === null || parent.run === null)
     throw new CodedFailure({
       code: 'CHILD_FAILED',
-      message: `the child run ${child} is gone, and nobody knows what to undo of it: delete ended runs only after the runs that they belong to`,
+      message: `the child run ${child} is gone, and nobody knows what to undo of it`,
       retryable: false,
       at: {},
     })

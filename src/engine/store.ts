@@ -46,7 +46,10 @@ export interface Store {
   mine(worker: number): Promise<{ readonly owned: ReadonlyMap<string, number>; readonly rung: readonly string[] }>
   /** Calls when somebody may have committed; gives a function that stops it. */
   onMoved(wake: () => void): () => void
-  /** Deletes runs that ended before a time, with all that belongs to them, at most `limit` of them; how many these were. */
+  /**
+   * Deletes runs that ended before a time, with all that belongs to them, at most `limit` of them; how many these were. What lies below a
+   * run that has not ended, as `r:step` and `r:step:undo` do below `r`, is still needed by it and stays.
+   */
   gc(what: { readonly endedBefore: number; readonly limit: number }): Promise<number>
   close(): Promise<void>
 }

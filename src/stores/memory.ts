@@ -344,8 +344,9 @@ export function memoryStore(): Store {
       return () => wakers.delete(wake)
     },
     gc: async ({ endedBefore, limit }) => {
+      const isNeeded = (id: string): boolean => id.includes(':') && runs.get(id.slice(0, id.indexOf(':')))?.row.endedAt === null
       const old = [...runs]
-        .filter(([, { row }]) => row.endedAt !== null && row.endedAt < endedBefore)
+        .filter(([id, { row }]) => row.endedAt !== null && row.endedAt < endedBefore && !isNeeded(id))
         .sort(byEnd)
         .slice(0, limit)
       for (const [id, kept] of old) drop(id, kept)

@@ -78,7 +78,11 @@ export const sql = {
   blob: 'select body from blob where hash = ?',
 
   // What is kept no longer
-  ended: 'select rid, tags from run where ended is not null and ended < ? order by ended limit ?',
+  ended: `
+    select rid, tags from run
+    where ended is not null and ended < ?
+      and not exists (select 1 from run as root where root.id = substr(run.id, 1, instr(run.id, ':') - 1) and root.ended is null)
+    order by ended limit ?`,
   refsOf: 'select hash from blob_ref where rid = ?',
   dropRefs: 'delete from blob_ref where rid = ?',
   dropBlob: 'delete from blob where hash = ? and not exists (select 1 from blob_ref where blob_ref.hash = blob.hash)',

@@ -33,6 +33,19 @@ export const keepingChecks: readonly StoreCheck[] = [
     },
   },
   {
+    promise: 'what lies below a run that has not ended is not deleted before it has',
+    holds: async ({ store }) => {
+      const by = await joined(store)
+      const ended = (run: string) => starting(run, by, { ended: true })
+      await commit(store, starting('r', by), ended('r:a'), ended('r:a:0:undo'), ended('rr'), ended('q:a'), ended('s'), ended('s:a'))
+      same(await store.gc({ endedBefore: 9_000, limit: 3 }), 3)
+      same(await store.gc({ endedBefore: 9_000, limit: 9 }), 1)
+      same((await store.list({ limit: 9 })).map(({ id }) => id).sort(), ['r', 'r:a', 'r:a:0:undo'])
+      await commit(store, adding('r', by, 1, { ended: true }))
+      same(await store.gc({ endedBefore: 9_000, limit: 9 }), 3)
+    },
+  },
+  {
     promise: 'with a run goes all that belongs to it, and nothing else',
     holds: async ({ store }) => {
       const by = await joined(store)

@@ -1,6 +1,9 @@
 import { agent, graph, topology } from 'tutti'
 import { script } from 'tutti/testing'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { loadDriver, openDatabase } from '../../src/stores/sqlite-driver.js'
+import { Place, until } from '../durable/processes.js'
 import { journal, opened, rest, timed } from '../engine/opened.js'
 
 const boom = (): never => {
@@ -50,18 +53,20 @@ test('a run that undoes a child is not cancelled, and who tries is told what it 
   expect(await run.result()).toMatchObject({ rollback: 'complete' })
 })
 
-test('what a child has done that was deleted can not be undone, and the failure says why', async () => {
+test('a child run is kept for as long as its parent may need it, and can be undone', async () => {
   await using at = await timed()
+  const log: string[] = []
   const child = graph('child')
-    .step('a', { run: () => 'a', compensate: () => {} })
+    .step('a', { run: () => 'a', compensate: () => void log.push('undo a') })
     .output()
+  const deleted: number[] = []
   const parent = graph('parent')
     .step('part', { run: child, input: () => null })
     .step('end', {
       after: ['part'],
       run: async () => {
         await at.clock.sleep(1)
-        await at.tutti.gc({ olderThanMs: 0 })
+        deleted.push(await at.tutti.gc({ olderThanMs: 0 }))
         boom()
       },
     })
@@ -69,11 +74,38 @@ test('what a child has done that was deleted can not be undone, and the failure 
   const run = await at.tutti.start(parent, { id: 'p' })
   await rest()
   await at.clock.advance(1)
+  expect(await run.result()).toMatchObject({ status: 'failed', rollback: 'complete' })
+  expect({ deleted, log }).toEqual({ deleted: [0], log: ['undo a'] })
+  await at.clock.advance(1)
+  // With its parent it goes: the parent, the child, and the run that undid it.
+  expect(await at.tutti.gc({ olderThanMs: 0 })).toBe(3)
+})
+
+test('what a child has done that is gone all the same can not be undone, and the failure says why', async () => {
+  using place = new Place()
+  const child = graph('child')
+    .step('a', { run: () => 'a', compensate: () => {} })
+    .output()
+  const parent = graph('parent')
+    .step('part', { run: child, input: () => null })
+    .ask('sure', { after: ['part'], question: () => 'sure?', schema: z.any() })
+    .step('end', { after: ['sure'], run: boom })
+    .output()
+  const first = await opened({ store: place.store })
+  const asking = await first.start(parent, { id: 'p' })
+  await until('it asks', async () => (await asking.asks()).length === 1)
+  await first.close()
+  const file = openDatabase(await loadDriver(), place.store, 'write')
+  file.exec("delete from run where id = 'p:part'")
+  file.close()
+  await using tutti = await opened({ store: place.store, definitions: [parent, child] })
+  const run = await tutti.run('p')
+  await run.answer((await run.asks())[0]?.id ?? '', true)
   expect(await run.result()).toMatchObject({ status: 'failed', rollback: 'partial' })
   const failed = (await journal(run)).find(({ type }) => type === 'undo.failed')
   expect(failed).toMatchObject({
     final: true,
-    error: { code: 'CHILD_FAILED', message: expect.stringMatching(/^the child run p:part is gone, .* delete ended runs only after/) },
+    error: { code: 'CHILD_FAILED', message: expect.stringMatching(/^the child run p:part is gone, and nobody knows what to undo of it/) },
   })
 })
 
