@@ -10,7 +10,7 @@ import { reportedSlots } from './reported.js'
 import { backoffMs } from './retry.js'
 import type { RetryShape } from './shape.js'
 import type { Outcome, State } from './state.js'
-import { barrierOf, clockAt, shapeOf } from './state.js'
+import { barrierOf, shapeOf } from './state.js'
 import type { Entry, Onward, Path, Plan } from './undo-state.js'
 
 /**
@@ -167,7 +167,7 @@ export function undoThrew(draft: Draft, speaker: UndoSpeaker, error: Failure, re
   const failures = entryOf(draft.state, of).failures + 1
   const final = !retryable || failures >= undoRetry.attempts
   const delay = final ? 0 : backoffMs(undoRetry, failures, `${draft.state.run?.nonce}/${of}/undo/${attempt}`)
-  const retryAt = delay > 0 ? { retryAt: clockAt(draft.state, draft.at) + delay } : {}
+  const retryAt = delay > 0 ? { retryAt: draft.at + delay } : {}
   emit(draft, { type: 'undo.failed', of, attempt, error, final, ...retryAt })
   return null
 }

@@ -393,7 +393,7 @@ function failAttempt(draft: Draft, branch: Branch, { error, retryable, timedOut,
   const final = spent && !pauses
   const seed = `${draft.state.run?.nonce}/${branch.id}/${branch.turn}/${branch.attempt}`
   const delay = spent ? 0 : backoffMs(retry, failures, seed)
-  const retryAt = delay > 0 ? { retryAt: clockAt(draft.state, draft.at) + delay } : {}
+  const retryAt = delay > 0 ? { retryAt: draft.at + delay } : {}
   emit(draft, {
     type: 'turn.failed',
     ...ofTurn(branch),

@@ -183,6 +183,7 @@ export type EventBody =
       readonly type: 'turn.failed'
       readonly error: Failure
       readonly timedOut?: boolean
+      /** By the clock on the wall, if the run is not paused meanwhile. */
       readonly retryAt?: number
       readonly final: boolean
       /** The run is paused by it, and tries the step again when it is resumed. */

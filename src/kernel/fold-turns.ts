@@ -134,7 +134,7 @@ export function turnFailed(state: Folding, event: Of<'turn.failed'>): void {
   branch.attempt++
   if (event.retryAt === undefined) return enqueue(state, branch)
   const id = backoffTimer(branch.id)
-  state.timers = state.timers.set(id, { id, kind: 'backoff', due: event.retryAt }, state.edit)
+  state.timers = state.timers.set(id, { id, kind: 'backoff', due: clockAt(state, event.at) + event.retryAt - event.at }, state.edit)
   branch.standing = { status: 'backing-off' }
 }
 

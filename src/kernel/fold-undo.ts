@@ -4,7 +4,7 @@ import type { Folding, Of } from './folding.js'
 import { rootBarrier, undoTimer } from './ids.js'
 import { changed } from './lifecycle.js'
 import type { ActivityRecord, Attempt, Barrier, Branch, State } from './state.js'
-import { barrierOf, branchOf, requestsOf, shapeOf, stepShape } from './state.js'
+import { barrierOf, branchOf, clockAt, requestsOf, shapeOf, stepShape } from './state.js'
 import type { AbortedWork, DoneNode, Entry, Path, Plan, Seat, Undo } from './undo-state.js'
 import { cleared, undoOrder } from './undo-order.js'
 
@@ -398,7 +398,7 @@ export function undoCompleted(state: Folding, { of }: Of<'undo.completed'>): voi
   settled(state, entry)
 }
 
-export function undoFailed(state: Folding, { of, error, final, retryAt }: Of<'undo.failed'>): void {
+export function undoFailed(state: Folding, { of, error, final, retryAt, at }: Of<'undo.failed'>): void {
   const entry = entryOf(state, of)
   const revision = entry.revision + 1
   const failures = entry.failures + 1
@@ -411,7 +411,7 @@ export function undoFailed(state: Folding, { of, error, final, retryAt }: Of<'un
   stop(state, of)
   if (retryAt === undefined) return makeReady(state, [of])
   const id = undoTimer(of)
-  state.timers = state.timers.set(id, { id, kind: 'undo', due: retryAt }, state.edit)
+  state.timers = state.timers.set(id, { id, kind: 'undo', due: clockAt(state, at) + retryAt - at }, state.edit)
 }
 
 function stop(state: Folding, of: string): void {

@@ -194,6 +194,21 @@ describe('time', () => {
     expect(over.state.outcome).toMatchObject({ status: 'failed', error: { code: 'LIMIT_TIME' } })
   })
 
+  test('of a backoff is told by the clock on the wall, however long the run was paused before', () => {
+    const play = playOf(['Start->A->End'], { A: { act: () => finish(1), retry: { attempts: 2, backoffMs: 100 } } })
+    let node = submit(play, submit(play, begin(play), pause, 1_010), resume, 9_000)
+    const error = { code: 'AGENT_FAILED', message: 'no', retryable: true, at: {} } as const
+    const speaker = { branch: 'r', agent: 'A', turn: 1, attempt: 1 } as const
+    node = submit(play, node, { type: 'turn.fail', ...speaker, error, retryable: true }, 9_500)
+    const [failed] = eventsOf(node.journal, 'turn.failed')
+    const retryAt = failed?.retryAt ?? 0
+    expect(retryAt).toBeGreaterThanOrEqual(9_550)
+    expect(retryAt).toBeLessThanOrEqual(9_600)
+    const fire: Command = { type: 'timer.fire', timer: 'r/backoff' }
+    expect(refusalOf(play, node.state, fire, retryAt - 1)).toBe('TIMER_NOT_DUE')
+    expect(refusalOf(play, node.state, fire, retryAt)).toBeNull()
+  })
+
   test('of a durable sleep stands still, and its end is its result', () => {
     const play = playOf(['Start->A->End'], { A: () => finish(1) })
     const speaker = { branch: 'r', agent: 'A', turn: 1, attempt: 1, key: 'sleep/1', name: 'sleep', delivered: 0 } as const
