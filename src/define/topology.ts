@@ -250,9 +250,10 @@ function readState(state: unknown): { known: { keys: readonly string[] | null } 
   } catch {
     return { known: { keys: null }, problems: [] }
   }
-  if (value === undefined || value === null) return { known: { keys: null }, problems: [] }
+  // Of an input it might give more.
+  if ((value === undefined || value === null) && state.length > 0) return { known: { keys: null }, problems: [] }
   if (isLater(value)) unheard(value)
-  else if (aRecord.is(value)) return { known: { keys: Object.keys(value) }, problems: [] }
+  else if (aRecord.is(value)) return { known: { keys: Object.keys(value as object) }, problems: [] }
   const message = `state gives a record of JSON values, like { seen: [] }, not ${isLater(value) ? 'a promise' : shown(value)}`
   return { known: { keys: [] }, problems: [{ code: 'BAD_STATE', where: 'state', message }] }
 }

@@ -10,6 +10,7 @@ import { bytesOver } from '../define/bytes-over.js'
 import { CodedFailure, tooLarge } from '../define/failure-of.js'
 import { jsonSchemaOf } from '../define/json-schema.js'
 import { andThen } from '../define/maybe.js'
+import { shown } from '../define/option-check.js'
 import type { ChildDone } from './child-run.js'
 import { BoundWork, type WorkParts } from './work-parts.js'
 
@@ -104,7 +105,7 @@ class StepView extends BoundWork {
 
 function itemsOf(port: StepPort, items: unknown): readonly unknown[] {
   const step = port.branch.agent
-  if (!Array.isArray(items)) throw wrong(`\`each\` of the step '${step}' must give a list, not ${typeof items}`)
+  if (!Array.isArray(items)) throw wrong(`\`each\` of the step '${step}' must give a list, not ${shown(items)}`)
   return taken(port, items, `what \`each\` of the step '${step}' gave`) as readonly unknown[]
 }
 

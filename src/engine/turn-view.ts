@@ -172,7 +172,8 @@ function shown(message: TurnMessage): TurnMessage {
 
 function joinResult(join: JoinData): JoinResult {
   const from = (to: string): unknown[] => join.slots.flatMap((slot) => (slot.status === 'arrived' && slot.to === to ? [slot.value] : []))
-  return { ...join, from } as JoinResult
+  // Not among what is enumerated: a join can be handed on as the JSON that it is.
+  return Object.defineProperty({ ...join }, 'from', { value: from }) as JoinResult
 }
 
 /** Calls the code that takes this turn's message. */

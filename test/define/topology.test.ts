@@ -168,6 +168,8 @@ describe('state', () => {
   })
   test('that is no record is refused', () => {
     expect(line(idle('A'), { state: () => [1] })).toEqual(['BAD_STATE state'])
+    expect(line(idle('A'), { state: () => null, merge: {} })).toEqual(['BAD_STATE state'])
+    expect(line(idle('A'), { state: (input: unknown) => input, merge: { n: 'mine' } })).toEqual([])
     expect(line(idle('A'), { state: async () => ({}) })).toEqual(['BAD_STATE state'])
     expect(line(idle('A'), { state: () => Promise.reject(new Error('nobody handles this')) })).toEqual(['BAD_STATE state'])
     expect(line(idle('A'), { state: { n: 1 }, merge: { n: 'mine' } })).toEqual(['BAD_OPTION state'])

@@ -240,3 +240,25 @@ test('what the code of a graph gives is taken at once: items, outputs, questions
   await run.answer(ask?.id ?? '', 'ok')
   expect(await run.output()).toEqual({ run: { n: 1 }, each: [{ n: 1 }, { n: 5 }], child: { n: 1 }, ask: 'ok' })
 })
+
+test('a join can be handed on as the value that it is', async () => {
+  await using tutti = await opened()
+  const whole = topology({
+    name: 'whole',
+    flows: ['Start -> H -> End', 'H <-> A | B'],
+    agents: {
+      H: {
+        act: {
+          request: (turn) => turn.fork(['A', 'B'], { join: 'settled' }),
+          join: (turn, join) => turn.finish({ join, ofA: join.from('A') }),
+        },
+      },
+      A: (turn) => turn.reply('a'),
+      B: (turn) => turn.fail('no'),
+    },
+  })
+  expect(await tutti.execute(whole)).toMatchObject({
+    ofA: ['a'],
+    join: { ok: true, values: ['a'], slots: [{ status: 'arrived', value: 'a' }, { status: 'failed' }] },
+  })
+})
