@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import type { Definition } from '../define/definition.js'
 import type { Limits } from '../define/limits.js'
 import type { Provided } from '../define/resource.js'

@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { snippetsOf } from '../docs/snippet.js'
+import { root } from '../house/workshop.js'
+import { packed, Project } from './installed.js'
+
+const files = packed()
+
+test('every relative link of the pages in the package leads to what is in the package', () => {
+  const there = (path: string) => files.some((file) => file === path || file.startsWith(`${path}/`))
+  const links = files
+    .filter((page) => page.endsWith('.md'))
+    .flatMap((page) =>
+      [...readFileSync(join(root, page), 'utf8').matchAll(/\]\((?![a-z]+:)([^)#]+)/g)].map(([, to = '']) => {
+        const { pathname } = new URL(to, `file:///${page}`)
+        return { page, to, path: pathname.slice(1).replace(/\/$/, '') }
+      }),
+    )
+  expect(links.filter(({ path }) => !there(path))).toEqual([])
+  expect(links.map(({ path }) => path)).toEqual(expect.arrayContaining(['docs/pictures/research.svg', 'examples', 'CONTRIBUTING.md']))
+})
+
+test('a strict project that has nothing but the package compiles the code of the README and everything that is exported', async () => {
+  using project = new Project(files)
+  const snippets = snippetsOf('README.md').map(({ code, line }) => ({ file: `readme-${line}.ts`, code }))
+  const doors = ['tutti', 'tutti/testing', 'tutti/store'].map((door, index) => `export * as door${index} from '${door}'\n`)
+  for (const { file, code } of snippets) project.write(file, code)
+  project.write('doors.ts', doors.join(''))
+  expect(snippets.length).toBeGreaterThan(1)
+  expect(await project.tsc([...snippets.map(({ file }) => file), 'doors.ts'])).toBe('')
+})
+
+test('without the packages of the AI SDK a model is still a model', async () => {
+  using project = new Project(files)
+  project.write('model.ts', "import { agent } from 'tutti'\nagent({ name: 'Ann', model: 5 })\n")
+  expect(await project.tsc(['model.ts'])).toMatch(/model\.ts\(2,\d+\): error TS2322/)
+})
