@@ -25,6 +25,7 @@ const codes = [
 ].sort()
 const folder = join(root, 'docs/errors')
 const files = readdirSync(folder)
+const guide = readdirSync(join(root, 'docs/guide'))
 const pages = files.filter((file) => file !== 'README.md').map((file) => file.replace(/\.md$/, ''))
 
 /** All code but the two unions themselves. */
@@ -64,4 +65,13 @@ test('the index lists every page once', () => {
   const listed = [...readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/\[`([A-Z_]+)`\]\(([A-Z_]+)\.md\)/g)]
   expect(listed.every(([, name, file]) => name === file)).toBe(true)
   expect([...new Set(listed.map(([, name = '']) => name))].sort()).toEqual([...pages].sort())
+})
+
+test('no page speaks of a code that nothing gives', () => {
+  const text = sourceText()
+  const spoken = [...files.map((file) => join(folder, file)), ...guide.map((file) => join(root, 'docs/guide', file))].flatMap((file) =>
+    [...readFileSync(file, 'utf8').matchAll(/`([A-Z]+(?:_[A-Z]+)+)`/g)].map(([, code = '']) => code),
+  )
+  expect(spoken).toContain('INVALID_TOPOLOGY')
+  expect(spoken.filter((code) => !text.includes(code))).toEqual([])
 })
