@@ -290,7 +290,7 @@ function build({ name, options }: Head, links: readonly Link[], result: unknown)
       name: shape.name,
       version: shape.version,
       digest: shape.digest,
-      hints: frozenJson(steps.flatMap((step) => step.hints)),
+      hints: Object.freeze([]),
       steps: Object.freeze(shape.steps.map((step) => step.id)),
     },
     internals,
@@ -321,7 +321,6 @@ interface ReadStep {
   readonly attempts: AgentShape
   readonly code: StepCode
   readonly problems: readonly Problem[]
-  readonly hints: readonly Problem[]
 }
 
 /** Checks one step and makes its data and its code; with problems, neither is to be used. */
@@ -343,6 +342,7 @@ function readStep({ kind, id, def }: Link): ReadStep {
       .map((message) => ({ code: 'BAD_JOIN', where: `${where}.join`, message })),
     ...gateProblems(given['join'], `${where}.join`),
     ...fallbackProblems(given['onError'], `${where}.onError`),
+    ...(kind === 'step' ? idleProblems(given, where) : []),
     ...(child?.problems ?? []),
     ...(child !== null && id === undoName ? [reservedProblem(where)] : []),
   ]
@@ -364,7 +364,7 @@ function readStep({ kind, id, def }: Link): ReadStep {
     retry: retryShape(given['retry'] as Retry | undefined),
     timeoutMs: kind === 'ask' ? null : timeoutMs,
   }
-  return { shape, attempts, code: codeOf(shape, given, child?.definition ?? null), problems, hints: stepHints(shape, given, where) }
+  return { shape, attempts, code: codeOf(shape, given, child?.definition ?? null), problems }
 }
 
 /** A child run is undone by the run `<child>:undo`, which must not be that of a step. */
@@ -435,21 +435,22 @@ function codeOf(shape: StepShape, given: Given, child: Definition | null): StepC
   return Object.freeze({ ...common, kind: 'run', ...only('run') }) as StepCode
 }
 
-function stepHints(shape: StepShape, given: Given, where: string): Problem[] {
-  const hints: Problem[] = []
-  if (shape.concurrency !== null && !shape.hasEach)
-    hints.push({
+/** Options that nothing would come of: `concurrency` counts the items of `each`, and `input` feeds an agent or a definition. */
+function idleProblems(given: Given, where: string): Problem[] {
+  const problems: Problem[] = []
+  if (given['concurrency'] !== undefined && given['each'] === undefined)
+    problems.push({
       code: 'CONCURRENCY_WITHOUT_EACH',
       where: `${where}.concurrency`,
-      message: 'concurrency counts the items of `each`, and this step has none',
+      message: 'concurrency counts the items of `each`, and this step has none; how many steps run at once is an option of the graph',
     })
-  if (shape.kind === 'run' && given['input'] !== undefined)
-    hints.push({
+  if (given['input'] !== undefined && typeof given['run'] === 'function')
+    problems.push({
       code: 'INPUT_UNUSED',
       where: `${where}.input`,
       message: '`input` feeds an agent or a definition; this step is code and never sees it',
     })
-  return hints
+  return problems
 }
 
 function requiredProblems(required: unknown, steps: readonly ReadStep[]): Problem[] {
@@ -513,7 +514,9 @@ function cycleProblems(byId: ReadonlyMap<string, StepShape>): Problem[] {
     problems.push({
       code: 'CYCLE',
       where: [...cycle.slice(-1), ...cycle].join(' -> '),
-      message: 'each of these steps comes after the one before it, so none could ever start; take one out of its `after`',
+      message:
+        'each of these steps comes after the one before it, so none could ever start; take one out of its `after`. ' +
+        'What is done over and over is a loop inside of one step, or a topology as a step',
     })
     take(cycle)
   }

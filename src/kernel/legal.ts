@@ -47,7 +47,7 @@ function whatIsWrong(state: State, branch: Branch, action: Action, targets: Read
       return unknownKey(state, action.state)
     case 'reply': {
       const waiting = waitingAgent(state, branch)
-      if (waiting === null) return 'may not reply: nobody waits for this branch'
+      if (waiting === null) return 'may not reply: nobody waits for this branch (`invoke` hands over, only `fork` waits for replies)'
       if (!hasEdge(targets, waiting)) return `may not reply to ${waiting}: there is no edge to it`
       if (targets.get(waiting) && !takes(state, branch, 'join')) return `has no handler 'join' to go on with after notifying ${waiting}`
       return unknownKey(state, action.state)

@@ -4,7 +4,7 @@ import { agent } from '../../src/define/agent.js'
 import { type Definition, type GraphInternals, internalsOf } from '../../src/define/definition.js'
 import { graph } from '../../src/define/graph.js'
 import { TuttiError } from '../../src/define/tutti-error.js'
-import { codesOf, idle, loosely } from './problems-of.js'
+import { codesOf, idle, loosely, problemsOf } from './problems-of.js'
 
 interface Loose {
   step(id: unknown, def: unknown): Loose
@@ -112,15 +112,26 @@ describe('a graph', () => {
     })
     expect(internalsOf(child).input).toBe(writer.input)
   })
-  test('hints at options that do nothing', () => {
-    const { hints } = start()
-      .step('a', { run, concurrency: 2, input: () => 1 })
-      .output()
-    expect(hints.map(({ code }) => code)).toEqual(['CONCURRENCY_WITHOUT_EACH', 'INPUT_UNUSED'])
-  })
 })
 
 describe('a graph is refused', () => {
+  test('with options that nothing would come of', () => {
+    const both = { run, concurrency: 2, input: () => 1 }
+    expect(codesOf(() => start().step('a', both).output())).toEqual([
+      'CONCURRENCY_WITHOUT_EACH steps.a.concurrency',
+      'INPUT_UNUSED steps.a.input',
+    ])
+    const each = () => [1]
+    expect(codesOf(() => start().step('a', { run, each, concurrency: 2 }).output())).toEqual([])
+  })
+  test('with a cycle, and says what to do instead', () => {
+    const [problem] = problemsOf(() =>
+      start()
+        .step('a', { after: ['a'], run })
+        .output(),
+    )
+    expect(problem?.message).toMatch(/a loop inside of one step, or a topology as a step/)
+  })
   test('with a cycle, told with its path', () => {
     expect(
       codesOf(() =>

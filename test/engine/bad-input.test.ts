@@ -553,6 +553,7 @@ const actions: readonly (readonly [what: string, act: (turn: HubTurn) => unknown
   ['a fork to End', (turn) => turn.fork(['W', 'End' as never]), /may not fork to End, which is no agent: end the run with turn.finish\./],
   ['an invoke of User', (turn) => turn.invoke('User' as 'W', 1), /may not invoke User, which is no agent: ask a person with turn.ask\./],
   ['an invoke of Start', (turn) => turn.invoke('Start' as 'W', 1), /may not invoke Start: there is no edge to it\./],
+  ['a reply to nobody', (turn) => turn.reply(1), /nobody waits for this branch \(`invoke` hands over, only `fork` waits for replies\)\./],
   ['a state of finish', () => ({ type: 'finish', output: 1, state: {} }), /finish has no option 'state'; it has none/],
 ]
 

@@ -100,6 +100,12 @@ function ended(game: Game, random: Random): Game {
 
 // ── editing ──────────────────────────────────────────────────────────────────────────────────────────────
 
+/** A step with items as one without, which has no `concurrency`, or the other way round. */
+function ofOtherKind({ concurrency, ...step }: RefStep): RefStep {
+  if (step.kind === 'each') return { ...step, kind: 'run' }
+  return { ...step, kind: 'each', ...(concurrency === undefined ? {} : { concurrency }) }
+}
+
 /** Another version: steps are gone, renamed, new, declared elsewhere, after others, of another kind, or can't be undone any more. */
 function edited(graph: RefGraph, random: Random): RefGraph {
   let steps = [...graph.steps]
@@ -118,7 +124,7 @@ function edited(graph: RefGraph, random: Random): RefGraph {
     }
     if (edit === 'reorder') steps = shuffled(random, steps)
     if (edit === 'rewire') steps = rewired(steps, random)
-    if (edit === 'kind' && one?.kind !== 'ask') steps = change({ kind: one?.kind === 'each' ? 'run' : 'each' })
+    if (edit === 'kind' && one?.kind !== 'ask') steps = steps.map((step) => (step === one ? ofOtherKind(step) : step))
     if (edit === 'undo') steps = change({ compensates: false })
   }
   const ids = new Set(steps.map(({ id }) => id))
