@@ -1,7 +1,7 @@
 export { type Act, type ActFn, type Agent, agent, type Handlers, type Options } from './define/agent.js'
 export type { Definition, Graph, Topology } from './define/definition.js'
 export type { Edges, Pattern } from './define/edges.js'
-export { type GraphBuilder, graph, type StepContext } from './define/graph.js'
+export { type GraphBuilder, graph, type StepContext, type StepNode } from './define/graph.js'
 export type { GuardedAnswer, Guardrail, Tripped } from './define/guardrail.js'
 export type { LanguageModel } from './define/language-model.js'
 export type { Limits } from './define/limits.js'

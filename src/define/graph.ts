@@ -36,15 +36,15 @@ import { topology } from './topology.js'
 import { TuttiError } from './tutti-error.js'
 import type { Done, Work } from './work.js'
 
-/** What the types know of a step: its output, and whether it can be skipped. */
-interface Node<T = any, M extends boolean = boolean> {
+/** What the types know of a step: its output, and whether it can be skipped. Public, so that a builder can be exported. */
+export interface StepNode<T = any, M extends boolean = boolean> {
   out: T
   maybe: M
 }
 type Deps<S, D extends PropertyKey, J> = {
-  readonly [K in D & keyof S]: S[K] extends Node<infer T, any> ? (J extends 'all' ? T : T | undefined) : never
+  readonly [K in D & keyof S]: S[K] extends StepNode<infer T, any> ? (J extends 'all' ? T : T | undefined) : never
 }
-type Settled<S> = { readonly [K in keyof S]: S[K] extends Node<infer T, infer M> ? (true extends M ? T | undefined : T) : never }
+type Settled<S> = { readonly [K in keyof S]: S[K] extends StepNode<infer T, infer M> ? (true extends M ? T | undefined : T) : never }
 type Falls<X> = X extends { fallback: infer V } ? V : X extends 'skip' ? undefined : never
 type OutOf<T, It, X> = [It] extends [never] ? T | (X extends { fallback: infer V } ? V : never) : readonly (T | Falls<X>)[]
 type CanSkip<S, D, W, X, It, J> = [W] extends [never]
@@ -68,7 +68,7 @@ type Upstream<S, D, J> = [D] extends [never]
         : 'maybe' extends Certainty<S, D>
           ? true
           : false
-type Certainty<S, D> = D extends keyof S ? (S[D] extends Node<any, infer M> ? (true extends M ? 'maybe' : 'sure') : never) : never
+type Certainty<S, D> = D extends keyof S ? (S[D] extends StepNode<any, infer M> ? (true extends M ? 'maybe' : 'sure') : never) : never
 type Fresh<Id, S> = string extends keyof S ? unknown : Id extends keyof S ? `there is a step ${Id & string} already` : unknown
 /** With an `output` schema the output is what that gives, else what was made. */
 type Checked<Out, T> = [Out] extends [never] ? T : Out
@@ -110,7 +110,7 @@ export interface GraphBuilder<In = unknown, S = {}, Raw = In, Out = never> {
         run: ((ctx: StepContext<In, Deps<S, D, J>, It>) => Maybe<T>) | Definition<CI, T> | Agent<string, CI, T>
         compensate?: (done: Done<T>) => unknown
       },
-  ): GraphBuilder<In, S & { [K in Id]: Node<OutOf<T, It, X>, CanSkip<S, D, W, X, It, J>> }, Raw, Out>
+  ): GraphBuilder<In, S & { [K in Id]: StepNode<OutOf<T, It, X>, CanSkip<S, D, W, X, It, J>> }, Raw, Out>
   /** Waits, durably, for a person. */
   ask<const Id extends string, T, D extends keyof S & string = never>(
     id: Id & Fresh<Id, S>,
@@ -120,7 +120,7 @@ export interface GraphBuilder<In = unknown, S = {}, Raw = In, Out = never> {
       schema: Schema<any, T>
       timeoutMs?: number
     },
-  ): GraphBuilder<In, S & { [K in Id]: Node<T, Upstream<S, D, 'all'>> }, Raw, Out>
+  ): GraphBuilder<In, S & { [K in Id]: StepNode<T, Upstream<S, D, 'all'>> }, Raw, Out>
   /** Makes the definition, or throws INVALID_GRAPH with everything that is wrong with it. */
   output(): Graph<Raw, Checked<Out, Settled<S>>, keyof S & string>
   output<O>(result: (ctx: { readonly input: In; readonly steps: Settled<S> }) => O): Graph<Raw, Checked<Out, O>, keyof S & string>

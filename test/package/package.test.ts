@@ -36,3 +36,17 @@ test('without the packages of the AI SDK a model is still a model', async () => 
   project.write('model.ts', "import { agent } from 'tutti'\nagent({ name: 'Ann', model: 5 })\n")
   expect(await project.tsc(['model.ts'])).toMatch(/model\.ts\(2,\d+\): error TS2322/)
 })
+
+test('what a project exports can be declared: an unfinished graph, and one with an output schema that a helper adds steps to', async () => {
+  using project = new Project(files, ['zod'])
+  project.write(
+    'exported.ts',
+    `import { graph, type GraphBuilder } from 'tutti'
+import { z } from 'zod'
+export const begun = graph<{ n: number }>('begun').step('a', { run: ({ input }) => input.n }).ask('b', { question: () => 'ok?', schema: z.boolean() })
+export const withPosting = <In, Raw, Out>(to: GraphBuilder<In, {}, Raw, Out>) => to.step('post', { run: () => 'posted' })
+export const checked = withPosting(graph('checked', { output: z.object({ post: z.string() }) })).output()
+`,
+  )
+  expect(await project.tsc(['exported.ts'], { declaration: true })).toBe('')
+})
