@@ -34,5 +34,11 @@ export type Edges<F> = F extends Pattern<infer E> ? E : F extends readonly (infe
 /** The agents that edges name. */
 export type Names<E> = E extends [infer A extends string, infer B extends string] ? Exclude<A | B, Reserved> : never
 
-/** Where the edges of `N` lead. */
-export type Targets<E, N> = E extends [N, infer B extends string] ? B : never
+/** Where the edges of `N` lead: anywhere, if flows were made by code and their texts are not known. */
+export type Targets<E, N> = E extends [N, infer B extends string]
+  ? B
+  : E extends [infer A, infer B extends string]
+    ? string extends A
+      ? B
+      : never
+    : never

@@ -55,10 +55,12 @@ export interface Denied<Why extends string> {
 
 type Opt<T, O> = unknown extends T ? [request?: T, options?: O] : [request: T, options?: O]
 
-/** One call of a fork: a name where the peer needs no request, else a name and a request. */
-export type Call<P extends Seat = Seat> = {
+type Calls<P extends Seat> = {
   [K in keyof P['peers']]: unknown extends P['peers'][K] ? K | { to: K; request?: unknown } : { to: K; request: P['peers'][K] }
-}[keyof P['peers']]
+}
+
+/** One call of a fork: a name where the peer needs no request, else a name and a request. */
+export type Call<P extends Seat = Seat> = Calls<P>[keyof P['peers']]
 
 /** An action may give the branch its next state. */
 export interface Carry<P extends Seat = Seat> {
@@ -104,7 +106,8 @@ export interface Turn<P extends Seat = AnySeat> extends Work {
   invoke<K extends keyof P['peers']>(to: K, ...args: Opt<P['peers'][K], Carry<P>>): Invoke
   /** To whoever waits; needs the edge, as `invoke` does. */
   reply(value: P['output'], options?: Carry<P>): Reply
-  fork(calls: readonly Call<P>[], options?: { request?: unknown; join?: Join; compensate?: boolean } & Carry<P>): Fork
+  /** Takes calls, spelled out here so that the compiler says how they look. */
+  fork(calls: readonly Calls<P>[keyof P['peers']][], options?: { request?: unknown; join?: Join; compensate?: boolean } & Carry<P>): Fork
   finish: 'End' extends P['to'] ? <V extends P['result']>(output?: V) => Finish<V> : Denied<`${P['name']} has no edge to End`>
   ask: 'User' extends P['to']
     ? (question: unknown, options?: { timeoutMs?: number; schema?: Schema } & Carry<P>) => AskAction

@@ -50,3 +50,23 @@ export const checked = withPosting(graph('checked', { output: z.object({ post: z
   )
   expect(await project.tsc(['exported.ts'], { declaration: true })).toBe('')
 })
+
+test('who forks to an agent that needs a request, and gives none, is told how such a call looks', async () => {
+  using project = new Project(files, ['zod'])
+  project.write(
+    'fork.ts',
+    `import { topology } from 'tutti'
+import { z } from 'zod'
+topology({
+  name: 'fork',
+  flows: ['Start -> Hub -> End', 'Hub <-> Ann | Ben'],
+  agents: {
+    Hub: (turn) => turn.fork(['Ann', 'Ben'], { request: 'x' }),
+    Ann: { input: z.string(), act: (turn) => turn.reply(1) },
+    Ben: (turn) => turn.reply(2),
+  },
+})
+`,
+  )
+  expect(await project.tsc(['fork.ts'])).toMatch(/fork\.ts\(7,\d+\): .*\{ to: "Ann"; request: string; \}/)
+})
