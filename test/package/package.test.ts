@@ -21,7 +21,9 @@ test('every relative link of the pages in the package leads to what is in the pa
   expect(links.map(({ path }) => path)).toEqual(expect.arrayContaining(['docs/pictures/research.svg', 'examples', 'CONTRIBUTING.md']))
 })
 
-test('a strict project that has nothing but the package compiles the code of the README and everything that is exported', async () => {
+test('a strict project that has nothing but the package compiles the code of the README and everything that is exported', {
+  timeout: 60_000,
+}, async () => {
   using project = new Project(files)
   const snippets = snippetsOf('README.md').map(({ code, line }) => ({ file: `readme-${line}.ts`, code }))
   const doors = ['tutti', 'tutti/testing', 'tutti/store'].map((door, index) => `export * as door${index} from '${door}'\n`)
@@ -31,13 +33,15 @@ test('a strict project that has nothing but the package compiles the code of the
   expect(await project.tsc([...snippets.map(({ file }) => file), 'doors.ts'])).toBe('')
 })
 
-test('without the packages of the AI SDK a model is still a model', async () => {
+test('without the packages of the AI SDK a model is still a model', { timeout: 60_000 }, async () => {
   using project = new Project(files)
   project.write('model.ts', "import { agent } from 'tutti'\nagent({ name: 'Ann', model: 5 })\n")
   expect(await project.tsc(['model.ts'])).toMatch(/model\.ts\(2,\d+\): error TS2322/)
 })
 
-test('what a project exports can be declared: an unfinished graph, and one with an output schema that a helper adds steps to', async () => {
+test('what a project exports can be declared: an unfinished graph, and one with an output schema that a helper adds steps to', {
+  timeout: 60_000,
+}, async () => {
   using project = new Project(files, ['zod'])
   project.write(
     'exported.ts',
@@ -51,7 +55,7 @@ export const checked = withPosting(graph('checked', { output: z.object({ post: z
   expect(await project.tsc(['exported.ts'], { declaration: true })).toBe('')
 })
 
-test('who forks to an agent that needs a request, and gives none, is told how such a call looks', async () => {
+test('who forks to an agent that needs a request, and gives none, is told how such a call looks', { timeout: 60_000 }, async () => {
   using project = new Project(files, ['zod'])
   project.write(
     'fork.ts',
