@@ -11,16 +11,24 @@ export interface AnswerEnd {
   readonly providerMetadata?: unknown
 }
 
+export const noAnswer = (): Error => new Error('what it answers is no answer of a model of the AI SDK, version 5 or later')
+
+/** A part comes from outside, and may be anything. */
+export const isPart = (part: unknown): boolean => typeof part === 'object' && part !== null
+
+/** The words of a part: what is no text has none. */
+export const wordsOf = (text: unknown): string => (typeof text === 'string' ? text : '')
+
 /** The stream of an answer that is all there: text word by word, as people watch it. */
 export function streamParts(content: readonly AnyPart[], end: AnswerEnd): AnyPart[] {
   const parts = content.flatMap((part, index) =>
-    part.type === 'text' || part.type === 'reasoning' ? deltas(part.type, part, `${part.type}-${index}`) : [part],
+    isPart(part) && (part.type === 'text' || part.type === 'reasoning') ? deltas(part.type, part, `${part.type}-${index}`) : [part],
   )
   return [{ type: 'stream-start', warnings: [] }, ...parts, { type: 'finish', ...end }]
 }
 
 function deltas(type: string, { text, providerMetadata }: AnyPart, id: string): AnyPart[] {
-  const words = String(text).match(/\S*\s*/g) ?? []
+  const words = wordsOf(text).match(/\S*\s*/g) ?? []
   const meta = providerMetadata === undefined ? {} : { providerMetadata }
   return [
     { type: `${type}-start`, id },
@@ -36,7 +44,9 @@ export class AnswerFromStream {
   #end: AnswerEnd | null = null
   #broken = false
 
+  /** Throws for what is no part. */
   add(part: AnyPart): void {
+    if (!isPart(part)) throw noAnswer()
     const [, type = '', step] = /^(text|reasoning)-(start|delta|end)$/.exec(part.type) ?? []
     if (step !== undefined) this.#addText(type, step, part)
     else if (part.type === 'error') this.#broken = true
@@ -62,7 +72,7 @@ export class AnswerFromStream {
       this.#open.set(key, block)
       this.#content.push(block)
     }
-    if (step === 'delta') block.text += String(part['delta'])
+    if (step === 'delta') block.text += wordsOf(part['delta'])
     if (part['providerMetadata'] !== undefined) block.providerMetadata = part['providerMetadata']
     if (step === 'end') this.#open.delete(key)
   }

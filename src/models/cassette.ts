@@ -166,8 +166,8 @@ async function* listening(
   const heard = new AnswerFromStream()
   try {
     for await (const part of stream) {
-      if (part.type === 'error') failed(brokenBy(part.error))
       heard.add(part as unknown as AnyPart)
+      if (part.type === 'error') failed(brokenBy(part.error))
       yield part
     }
   } catch (error) {

@@ -1,7 +1,7 @@
 import { failureOf } from '../define/failure-of.js'
 import type { LanguageModel } from '../define/language-model.js'
 import { toJson } from '../kernel/json.js'
-import { type AnswerEnd, AnswerFromStream, type AnyPart } from './answer-parts.js'
+import { type AnswerEnd, AnswerFromStream, type AnyPart, isPart, noAnswer, wordsOf } from './answer-parts.js'
 import { reportedCost } from './price.js'
 
 /** What a provider wants to see again with a part, unchanged. */
@@ -82,20 +82,19 @@ export class CutShort extends Error {
 /** More than any store takes: who goes on for longer has lost itself, and is not listened to until the memory is full. */
 const lettersMax = 20_000_000
 
-const noAnswer = (): Error => new Error('what it answers is no answer of a model of the AI SDK, version 5 or later')
-
 async function streamed(stream: ReadableStream<AnyPart> | undefined, listener: (text: string) => void): Promise<AnyAnswer> {
-  if (stream === undefined) throw noAnswer()
+  if (typeof stream?.getReader !== 'function') throw noAnswer()
   const heard = new AnswerFromStream()
   let letters = 0
   const reader = stream.getReader()
   try {
     for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      if (next.value.type === 'error') throw brokenBy(next.value['error'])
-      if (typeof next.value['delta'] === 'string') letters += next.value['delta'].length
-      if (letters > lettersMax) throw new Error(`the answer has more than ${lettersMax} characters`)
-      if (next.value.type === 'text-delta') listener(String(next.value['delta']))
       heard.add(next.value)
+      if (next.value.type === 'error') throw brokenBy(next.value['error'])
+      const words = wordsOf(next.value['delta'])
+      letters += words.length
+      if (letters > lettersMax) throw new Error(`the answer has more than ${lettersMax} characters`)
+      if (next.value.type === 'text-delta') listener(words)
     }
     if (heard.answer === null || endsUnsaid(heard.answer.finishReason)) throw stoppedInside()
   } catch (thrown) {
@@ -123,12 +122,12 @@ export function endsUnsaid(reason: unknown): boolean {
 }
 
 function partOf(part: AnyPart): AnswerPart[] {
-  if (typeof part !== 'object' || part === null) throw noAnswer()
+  if (!isPart(part)) throw noAnswer()
   const meta = metaOf(part['providerMetadata'])
   switch (part.type) {
     case 'text':
     case 'reasoning': {
-      const text = typeof part['text'] === 'string' ? part['text'] : ''
+      const text = wordsOf(part['text'])
       // A thought that is kept from us has no words: what it is stands in its mark.
       const isWordless = part.type === 'reasoning' && meta.meta !== undefined
       return text === '' && !isWordless ? [] : [{ type: part.type, text, ...meta }]

@@ -2,6 +2,7 @@ import type { LanguageModelV3StreamPart } from '@ai-sdk/provider'
 import type { RunResult } from 'tutti'
 import { topology } from 'tutti'
 import { describe, expect, test } from 'vitest'
+import { streamParts } from '../../src/models/answer-parts.js'
 import { answerOf } from '../../src/models/model-answer.js'
 import { opened } from '../engine/opened.js'
 import { saying } from './spied.js'
@@ -86,5 +87,37 @@ describe('an answer that breaks off in its stream', () => {
     const { result, calls } = await streamed([[]], { guardrails })
     expect(result).toMatchObject({ status: 'failed', error: { message: 'the guardrail no stopped the turn: not this' } })
     expect(calls).toBe(1)
+  })
+})
+
+describe('what is no text in a stream', () => {
+  const strange = (part: unknown): Parts => [part as object, ...whole]
+
+  test.each([
+    { type: 'text-delta', id: '1' },
+    { type: 'text-delta', id: '1', delta: null },
+    { type: 'text-delta', id: '1', delta: 7 },
+  ])('is no word of it: %o', async (part) => {
+    const { result, deltas } = await streamed([strange(part)])
+    expect(result).toMatchObject({ status: 'succeeded', output: 'all of it' })
+    expect(deltas.join('')).not.toMatch(/undefined|null|7/)
+  })
+
+  test.each([null, undefined, 'text'])(
+    'nor a part at all (%o): that it is no answer is said, and it is not asked for again',
+    async (part) => {
+      const { result, calls } = await streamed([strange(part)])
+      expect(result).toMatchObject({
+        status: 'failed',
+        error: { message: expect.stringMatching(/no answer of a model of the AI SDK/) as string },
+      })
+      expect(calls).toBe(1)
+    },
+  )
+
+  test('is played from a cassette as it was heard', () => {
+    const content = [{ type: 'text' }, { type: 'text', text: 'all' }]
+    const deltas = streamParts(content, { finishReason: 'stop', usage: {} }).flatMap(({ delta }) => (delta === undefined ? [] : [delta]))
+    expect(deltas).toEqual(['all'])
   })
 })
