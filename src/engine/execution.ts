@@ -20,6 +20,7 @@ import { branchOf, runsChild, shapeOf } from '../kernel/state.js'
 import type { PriceOf } from '../models/budget.js'
 import type { ModelOutcome } from '../models/model-turn.js'
 import type { Toolboxes } from '../models/toolboxes.js'
+import { keyBeside } from '../models/turn-keys.js'
 import type { Verified } from './action-check.js'
 import { verifyAction } from './action-check.js'
 import type { ActivityOwner, Recorded } from './activities.js'
@@ -473,7 +474,15 @@ export class Execution implements Body, ActivityOwner, WorkParts {
 
   step<T>(name: string, body: (ctx: ActivityContext) => Maybe<T>, options?: StepOptions): Promise<T> {
     checkStep(name, body, options)
-    return this.#activities().step(name, body, options) as Promise<T>
+    return this.#activities().step(name, body, this.#beside(options)) as Promise<T>
+  }
+
+  /** The turn of a model has keys of its own. */
+  #beside(options: StepOptions | undefined): StepOptions | undefined {
+    if (typeof options?.key !== 'string') return options
+    const { definition } = this.#port
+    const isModel = definition.kind === 'topology' && definition.agents[this.attempt.agent]?.act === null
+    return isModel ? { ...options, key: keyBeside(options.key) } : options
   }
 
   sleep(ms: number): Promise<void> {

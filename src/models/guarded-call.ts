@@ -8,6 +8,7 @@ import type { ModelTurnPort } from './model-turn-port.js'
 import { throwIfOver } from './tool-calls.js'
 import { toolInput } from './tool-input.js'
 import type { PromptMessage } from './transcript.js'
+import { keys } from './turn-keys.js'
 
 /** A call of a model that is given up when the signal is aborted, if there is one. */
 export type GuardedCall = (stop: AbortSignal | null) => Promise<ModelAnswer>
@@ -29,7 +30,7 @@ export async function guarded(
   const before: Look = (guardrail, ctx) => guardrail.before?.({ messages }, ctx)
   const look = (which: (guardrail: Guardrail) => boolean, when: 'before' | 'after', how: Look): Promise<CodedFailure | null>[] =>
     guardrails.flatMap((guardrail, index) =>
-      which(guardrail) ? [tripped(port, guardrail, `guard/${when}/${number}/${index}`, (ctx) => how(guardrail, ctx))] : [],
+      which(guardrail) ? [tripped(port, guardrail, keys.guard(when, number, index), (ctx) => how(guardrail, ctx))] : [],
     )
   throwFirst(await Promise.all(look((guardrail) => guardrail.before !== undefined && guardrail.parallel !== true, 'before', before)))
   const stop = new AbortController()

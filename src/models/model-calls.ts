@@ -10,7 +10,8 @@ import { answerOf, type HeardAnswer, type ModelAnswer, nameOfModel } from './mod
 import { modelFailure, retryAfterOf, wasTaken } from './model-failure.js'
 import type { ModelTurnPort } from './model-turn-port.js'
 import type { Offers } from './offers.js'
-import { keys, type PromptMessage, type Transcript } from './transcript.js'
+import type { PromptMessage, Transcript } from './transcript.js'
+import { keys } from './turn-keys.js'
 import { type Used, usageOf } from './usage-of.js'
 
 /** How a call of a model is repeated if its error is of a kind that passes. */

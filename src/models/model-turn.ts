@@ -7,7 +7,8 @@ import type { ModelTurnPort } from './model-turn-port.js'
 import { offersOf } from './offers.js'
 import { systemPrompt } from './prompt.js'
 import { callTools } from './tool-calls.js'
-import { keys, transcriptOf } from './transcript.js'
+import { transcriptOf } from './transcript.js'
+import { keys } from './turn-keys.js'
 
 /** What the turn of a model comes to: it acts, a person must approve a call first, or it is sent back. */
 export type ModelOutcome = { readonly action: Action } | { readonly approval: Approval } | { readonly problem: string }

@@ -1,4 +1,6 @@
+import { CodedFailure } from '../define/failure-of.js'
 import { jsonSchemaOf } from '../define/json-schema.js'
+import { shown } from '../define/option-check.js'
 import type { Turn } from '../define/turn.js'
 import type { Offers } from './offers.js'
 
@@ -7,7 +9,13 @@ export async function systemPrompt(offers: Offers, turn: Turn): Promise<string> 
   const { agent } = offers.seat
   const { instructions } = agent.options
   const own = typeof instructions === 'function' ? await instructions(turn) : instructions
-  return [`You are ${agent.name}.`, ...(own === undefined || own === '' ? [] : [String(own)]), ...rulesOf(offers)].join('\n\n')
+  if (own !== undefined && typeof own !== 'string') throw noText(agent.name, own)
+  return [`You are ${agent.name}.`, ...(own === undefined || own === '' ? [] : [own]), ...rulesOf(offers)].join('\n\n')
+}
+
+function noText(agent: string, given: unknown): CodedFailure {
+  const message = `the instructions of ${agent} must be a text, and its function gave ${shown(given)}`
+  return new CodedFailure({ code: 'AGENT_FAILED', message, retryable: false, at: {} })
 }
 
 function rulesOf({ tools, prose, seat, proseSchema }: Offers): string[] {

@@ -5,7 +5,8 @@ import { isCoordination } from './coordination.js'
 import { type Callable, callable } from './decision.js'
 import type { ModelTurnPort } from './model-turn-port.js'
 import type { Offers } from './offers.js'
-import { type CallOutput, failedOutput, keys, type OpenCall, type Transcript } from './transcript.js'
+import { type CallOutput, failedOutput, type OpenCall, type Transcript } from './transcript.js'
+import { keys } from './turn-keys.js'
 
 interface Ready {
   readonly index: number
@@ -32,7 +33,7 @@ export async function callTools(
     const call = await callable(open, offers)
     if ('problem' in call && port.recorded(keys.tool(round, index))) ready.push({ index, tool: open.tool, call: null })
     else if ('problem' in call) transcript.settle(index, { type: 'error-text', value: call.problem })
-    else if (await mustBeApproved(port, open, call, round === 'held' ? null : `approval/${round}/${index}`))
+    else if (await mustBeApproved(port, open, call, round === 'held' ? null : keys.approval(round, index)))
       approval ??= { tool: open.tool, input: call.given, call: index }
     else ready.push({ index, tool: open.tool, call })
   }

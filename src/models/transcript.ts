@@ -6,6 +6,7 @@ import { coordination, isCoordination } from './coordination.js'
 import { joinOutputs } from './join-output.js'
 import { type ModelAnswer, textOf } from './model-answer.js'
 import { type ToolInput, toolInput } from './tool-input.js'
+import { retold } from './turn-keys.js'
 import { valueText } from './value-text.js'
 
 /** What came of a call, as every provider takes it. */
@@ -245,20 +246,13 @@ export function transcriptOf(said: readonly Said[], past: readonly PastTurn[]): 
   return transcript
 }
 
-/** The keys of a model's turn: what was recorded under them is what the transcript is made of. */
-export const keys = {
-  model: (call: number): string => `model/${call}`,
-  compact: (call: number): string => `compact/${call}`,
-  /** `round`: the call of the model that asked for it, or 'held' if that was in an earlier turn. */
-  tool: (round: number | 'held', index: number): string => `tool/${round}/${index}`,
-}
-
 function retell(transcript: Transcript, record: ActivityRecord): void {
-  const [kind, , index] = record.key.split('/')
-  if (kind === 'tool') return transcript.settle(Number(index), outputOf(record))
+  const what = retold(record.key)
+  if (what === null) return
+  if (what.kind === 'tool') return transcript.settle(what.index, outputOf(record))
   if (record.status !== 'completed') return
-  if (kind === 'model') transcript.say(record.value as ModelAnswer)
-  else if (kind === 'compact') transcript.sumUp(record.value as ModelAnswer)
+  if (what.kind === 'model') transcript.say(record.value as ModelAnswer)
+  else transcript.sumUp(record.value as ModelAnswer)
 }
 
 /** What a model is told of a tool that failed. */

@@ -1,4 +1,4 @@
-import type { ModelFactory, Run, Topology } from 'tutti'
+import type { ModelFactory, Run, Topology, Turn } from 'tutti'
 import { tool, topology } from 'tutti'
 import { script, virtualClock } from 'tutti/testing'
 import { describe, expect, test } from 'vitest'
@@ -388,4 +388,60 @@ test.each<[readonly { to: string; request: unknown }[], readonly object[]]>([
   expect(result).toMatchObject({ status: 'succeeded', output: 'joined' })
   expect(events.find(({ type }) => type === 'turn.completed')).toMatchObject({ action: { type: 'fork', calls: fork } })
   expect(lastResults(by('Hub')[1] as Heard)).toMatchObject([{ results }])
+})
+
+describe('the instructions of a model', () => {
+  const asking = ['Start -> A -> End', 'A -> User'] as const
+  const steered = (instructions: object, tools: object = {}) =>
+    topology({ name: 'steered', flows: asking, agents: { A: { instructions, tools } } } as never) as unknown as Topology<unknown>
+
+  test.each([
+    { key: 'model/0' },
+    { key: 'tool/0/0' },
+    { key: 'tool/held/0' },
+    { key: 'tool/config/0' },
+    { key: 'compact/0' },
+    { key: 'guard/before/0/0' },
+    { key: '~model/0' },
+    { key: 'model' },
+    {},
+  ])('may have a step of any key (%j): what it gives is theirs, and what the model did stays as it was', async (options) => {
+    const pay = tool({ description: 'Pays.', input: z.object({}), run: () => 'PAID' })
+    const of = steered(({ step }: Turn) => step('model/config', () => 'CONFIG', options), { pay })
+    const models = script({ A: [{ tool: 'pay', input: {} }, { ask: 'Well?' }, { finish: 'ok' }] })
+    const { result, heard } = await play(models, of, 'go', async (run) => {
+      for await (const event of run.events()) if (event.type === 'ask.opened') return run.answer(event.ask.id, 'yes')
+    })
+    expect(result).toMatchObject({ status: 'succeeded', output: 'ok' })
+    const last = heard.at(-1)?.options.prompt ?? []
+    expect(last[0]?.content).toContain('CONFIG')
+    const results = last.flatMap(({ role, content }) => (role === 'tool' ? content : []))
+    expect(results).toMatchObject([
+      { toolName: 'pay', output: { value: 'PAID' } },
+      { toolName: 'ask_user', output: { value: 'yes' } },
+    ])
+  })
+
+  test('may have two steps whose keys differ only by what keeps them apart from those of the model', async () => {
+    const of = steered(
+      async ({ step }: Turn) => `${await step('a', () => 'one', { key: 'model/0' })} ${await step('b', () => 'two', { key: '~model/0' })}`,
+    )
+    const { heard } = await play(script({ A: [{ finish: 'ok' }] }), of)
+    expect(heard[0]?.options.prompt[0]?.content).toContain('one two')
+  })
+
+  test.each([
+    [{ tone: 'kind' }, 'an object'],
+    [['a'], 'a list'],
+    [null, 'null'],
+    [7, '7'],
+  ])('that are no text (%j) fail it, and the model is not asked', async (given, words) => {
+    const { result, heard } = await play(
+      script({ A: ['hello'] }),
+      steered(() => given),
+    )
+    const message = `the instructions of A must be a text, and its function gave ${words}`
+    expect(result).toMatchObject({ status: 'failed', error: { code: 'AGENT_FAILED', message } })
+    expect(heard).toEqual([])
+  })
 })
