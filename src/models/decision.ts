@@ -7,6 +7,7 @@ import { coordination, isCoordination } from './coordination.js'
 import { type ModelAnswer, textOf } from './model-answer.js'
 import { allowedText, type Offers } from './offers.js'
 import { isText } from './prompt.js'
+import { inputIn } from './tool-arguments.js'
 import type { OpenCall } from './transcript.js'
 
 /** What an answer of a model comes to: its own tools are to be called, it acts, or it is sent back. */
@@ -72,7 +73,7 @@ export async function callable({ tool, input }: OpenCall, { own }: Offers): Prom
   const definition = own.get(tool)
   if (definition === undefined) return { problem: `there is no tool ${JSON.stringify(tool.slice(0, 80))}` }
   if ('problem' in input) return { problem: `${tool}: ${input.problem}` }
-  const taken = await checked(definition.input, input.value, `the input of ${tool}`)
+  const taken = await checked(definition.input, inputIn(definition.input, input.value), `the input of ${tool}`)
   return 'problem' in taken ? taken : { definition, input: taken.value, given: input.value }
 }
 

@@ -4,6 +4,7 @@ import { jsonSchemaOf } from '../define/json-schema.js'
 import type { Schema } from '../define/schema.js'
 import { coordination } from './coordination.js'
 import { embedded } from './embedded-schema.js'
+import { argumentsSchema } from './tool-arguments.js'
 import type { OwnTools } from './toolboxes.js'
 
 /** Where a model sits in its topology, as its branch is now. */
@@ -55,7 +56,7 @@ export function offersOf(seat: ModelSeat, own: OwnTools): Offers {
     ...(agents.length > 0 ? [invokeTool(seat, agents)] : []),
     ...(mayFinish ? [finishTool(finishSchema)] : []),
     ...(mayAsk ? [askTool] : []),
-    ...[...own].map(([name, { description, input }]) => offered(name, description, jsonSchemaOf(input) ?? { type: 'object' })),
+    ...[...own].map(([name, { description, input }]) => offered(name, description, argumentsSchema(input))),
   ]
   const proseSchema = replies ? seat.schemaOf(waiting) : finishSchema
   return { seat, agents, mayFinish, mayAsk, prose, proseSchema, own, tools }

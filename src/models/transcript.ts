@@ -5,6 +5,7 @@ import type { ActivityRecord, Said } from '../kernel/state.js'
 import { coordination, isCoordination } from './coordination.js'
 import { joinOutputs } from './join-output.js'
 import { type ModelAnswer, textOf } from './model-answer.js'
+import { asArguments } from './tool-arguments.js'
 import { type ToolInput, toolInput } from './tool-input.js'
 import { retold } from './turn-keys.js'
 import { valueText } from './value-text.js'
@@ -135,7 +136,7 @@ export class Transcript {
         case 'call': {
           const input = toolInput(part.input)
           const id = this.#idFor(part.id)
-          const given = 'value' in input && isRecord(input.value) ? input.value : {}
+          const given = 'value' in input ? asArguments(input.value) : {}
           content.push({ type: 'tool-call', toolCallId: id, toolName: shownName(part.tool), input: given, ...meta })
           calls.push({ id, tool: part.tool, input, approved: false, output: null })
         }

@@ -21,7 +21,7 @@ export interface Heard {
 export function spied(models: ModelFactory): { readonly models: ModelFactory; readonly heard: Heard[] } {
   const heard: Heard[] = []
   const hear = (agent: string, options: LanguageModelV3CallOptions): void => {
-    const problem = promptProblem(options.prompt)
+    const problem = promptProblem(options.prompt) ?? toolsProblem(options.tools)
     if (problem !== null) throw new Error(`no provider takes this: ${problem}`)
     const place = placeOf(options)
     if (place === undefined) throw new Error('the call does not say where it is made')
@@ -76,6 +76,24 @@ export function promptProblem(prompt: LanguageModelV3Prompt): string | null {
       return `calls ${calls.map(({ toolCallId }) => toolCallId).join()} with results ${results.join()}`
   }
   return said.at(-1)?.role === 'assistant' ? 'it ends with the assistant' : null
+}
+
+/** What some provider would have against what is offered: the arguments of a tool are an object, said as one. */
+function toolsProblem(tools: LanguageModelV3CallOptions['tools'] = []): string | null {
+  for (const { name, ...tool } of tools) {
+    const {
+      type,
+      anyOf,
+      oneOf,
+      allOf,
+      enum: choices,
+      not,
+      $ref,
+    } = ('inputSchema' in tool ? tool.inputSchema : {}) as Record<string, unknown>
+    if (type !== 'object') return `${name} takes ${JSON.stringify(type)}`
+    if ([anyOf, oneOf, allOf, choices, not, $ref].some((word) => word !== undefined)) return `${name} takes a choice`
+  }
+  return null
 }
 
 /** What came of the calls of the last answer, in the order of the calls. */

@@ -5,6 +5,7 @@ import { script } from 'tutti/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { toolbox } from '../../src/define/toolbox.js'
+import { simModel } from '../../src/models/sim.js'
 import { Transcript } from '../../src/models/transcript.js'
 import { memoryStore } from '../../src/stores/memory.js'
 import { codeOf, deferred, journal, journalSoFar, opened, rest, timed } from '../engine/opened.js'
@@ -301,5 +302,85 @@ describe('a tool that a person must approve', () => {
     await run.answer(asks[0]?.id ?? '', false)
     expect(await run.result()).toMatchObject(finished)
     expect(paid).toEqual([])
+  })
+})
+
+describe('a tool whose input is no object', () => {
+  interface Tree {
+    readonly of: readonly Tree[]
+  }
+  const tree: z.ZodType<Tree> = z.lazy(() => z.object({ of: z.array(tree) }))
+  const shapes: readonly [string, z.ZodType, unknown][] = [
+    ['a text', z.string(), 'hello'],
+    ['a list', z.array(z.number()), [1, 2]],
+    ['one of several', z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]), { b: 'x' }],
+    [
+      'one of several kinds',
+      z.discriminatedUnion('kind', [z.object({ kind: z.literal('a') }), z.object({ kind: z.literal('b') })]),
+      { kind: 'b' },
+    ],
+    ['an object or nothing', z.object({ a: z.string() }).nullable(), null],
+    ['anything', z.unknown(), 7],
+    ['one that contains itself', z.union([tree, z.string()]), { of: [{ of: [] }] }],
+    ['one that has that field', z.union([z.object({ input: z.string() }), z.string()]), { input: 'x' }],
+  ]
+  const tried = async (input: z.ZodType, models: ModelFactory, more: object = {}, drive?: (run: Run) => Promise<unknown>) => {
+    const given: unknown[] = []
+    const work = tool({ description: 'Does it.', input, run: (value) => void given.push(value), ...more })
+    const { models: spying, heard } = spied(models)
+    await using tutti = await opened({ models: spying })
+    const run = await tutti.start(solo({ work }))
+    await drive?.(run)
+    return { result: await run.result(), given, heard }
+  }
+  const told = (heard: readonly Heard[]) =>
+    heard
+      .at(-1)
+      ?.options.prompt.flatMap(({ content }) => (Array.isArray(content) ? content.filter(({ type }) => type === 'tool-call') : []))
+  const saysIt =
+    (value: unknown): ModelFactory =>
+    () =>
+      saying(({ index }) => [index > 0 ? called('finish', { output: 'ok' }) : called('work', { input: value })])
+
+  test.each(shapes)('is offered as an object that has it, and is given what was in there: %s', async (_, input, value) => {
+    const { result, given, heard } = await tried(input, saysIt(value))
+    expect(result).toMatchObject(finished)
+    expect(given).toEqual([value])
+    expect(told(heard)).toMatchObject([{ toolName: 'work', input: { input: value } }])
+  })
+
+  test.each(shapes.filter(([name]) => name !== 'one that has that field'))('is called by scripts as it is: %s', async (_, input, value) => {
+    const { result, given, heard } = await tried(input, script({ A: [{ tool: 'work', input: value }, { finish: 'ok' }] }))
+    expect(result).toMatchObject(finished)
+    expect(given).toEqual([value])
+    expect(told(heard)).toMatchObject([
+      { input: expect.objectContaining(Object(value) === value && !Array.isArray(value) ? (value as object) : { input: value }) as object },
+    ])
+  })
+
+  test.each(shapes)('is called by the simulated model: %s', async (_, input) => {
+    const { result, given } = await tried(input, ({ agent }) => simModel(agent))
+    expect(result).toMatchObject({ status: 'succeeded' })
+    expect(given).toHaveLength(1)
+  })
+
+  test('is approved as it was called', async () => {
+    const answer = async (run: Run) => {
+      for await (const event of run.events()) {
+        if (event.type !== 'ask.opened' || event.ask.kind !== 'approval') continue
+        expect(event.ask.input).toEqual({ input: 'hello' })
+        return run.answer(event.ask.id, true)
+      }
+    }
+    const { result, given } = await tried(z.string(), saysIt('hello'), { needsApproval: true }, answer)
+    expect(result).toMatchObject(finished)
+    expect(given).toEqual(['hello'])
+  })
+
+  test('is told what is wrong with it, and keeps an object that is called like the field', async () => {
+    const wrong = await tried(z.string(), saysIt(7))
+    expect(wrong.heard.at(-1)?.text).toMatch(/the input of work is not valid/)
+    const named = await tried(z.object({ input: z.string() }), saysIt('x'))
+    expect(named.given).toEqual([{ input: 'x' }])
   })
 })
