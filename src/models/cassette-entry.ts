@@ -8,6 +8,8 @@ import { secretsOf, withoutSecrets } from './secrets.js'
 
 /** One call of a model as a cassette keeps it: where, what was asked, what was answered. */
 export interface CassetteEntry extends CassettePlace {
+  /** The id of the run that somebody has started. What is closed has it only where runs were answered differently: it is another each time. */
+  readonly run?: string
   readonly model: string
   /** Of `request`. */
   readonly hash: string
@@ -18,7 +20,7 @@ export interface CassetteEntry extends CassettePlace {
     | { readonly error: { readonly message: string; readonly status?: number; readonly attempts?: number; readonly givenUp?: true } }
 }
 
-/** Where in a run a call was made. Not in which run: that has another id each time. */
+/** Where in a run a call was made. */
 export interface CassettePlace {
   /** Of a child run: what its id adds to that of the run that somebody has started. */
   readonly child?: string
@@ -48,6 +50,14 @@ export function cassettePlace(
   return { ...(child !== undefined && { child }), agent, branch, turn, call }
 }
 
+/** A place, for people, and to tell it from others. */
+export const placeText = ({ child, agent, branch, turn, call }: CassettePlace): string =>
+  `${child === undefined ? '' : `child run ${child.slice(1)}, `}${agent}, branch ${branch}, turn ${turn}, call ${call}`
+
+/** The run that somebody has started, and in which a call is made; undefined outside of one. */
+export const runOf = (options: { readonly providerOptions?: unknown }): string | undefined =>
+  /^[^:]+/.exec(placeOf(options)?.run ?? '')?.[0]
+
 export const hashOf = (request: unknown): string => digestOf(request)
 
 /** By the order of a run, so that two recordings of one run are the same lines in the same order. */
@@ -58,7 +68,8 @@ export function compareEntries(a: CassetteEntry, b: CassetteEntry): number {
     a.turn - b.turn ||
     a.call - b.call ||
     compareTexts(a.agent, b.agent) ||
-    compareTexts(a.hash, b.hash)
+    compareTexts(a.hash, b.hash) ||
+    compareTexts(a.run ?? '', b.run ?? '')
   )
 }
 
@@ -104,7 +115,7 @@ function isEntry(value: unknown): value is CassetteEntry {
   if (typeof entry !== 'object' || entry === null || 'problem' in toJson(entry)) return false
   const texts = [entry.agent, entry.branch, entry.model, entry.hash]
   const { answer } = entry
-  if (entry.child !== undefined && typeof entry.child !== 'string') return false
+  if ([entry.child, entry.run].some((text) => text !== undefined && typeof text !== 'string')) return false
   if (texts.some((text) => typeof text !== 'string') || !Number.isInteger(entry.turn) || !Number.isInteger(entry.call)) return false
   return typeof answer === 'object' && answer !== null && ('error' in answer || Array.isArray(answer.content))
 }

@@ -19,9 +19,12 @@ import {
   compareEntries,
   entriesIn,
   hashOf,
+  placeText,
   plain,
   requestOf,
+  runOf,
 } from './cassette-entry.js'
+import { outcomesIn } from './cassette-outcomes.js'
 import { firstDifference } from './first-difference.js'
 import { makeFolder } from './make-folder.js'
 import { brokenBy, endsUnsaid, stoppedInside } from './model-answer.js'
@@ -86,26 +89,13 @@ function read(file: string): readonly CassetteEntry[] {
   }
   const found = entriesIn(text)
   if ('problem' in found) throw new TuttiError('INVALID_INPUT', `${file} is no cassette: ${found.problem}`, { hint })
-  return found.entries
+  return outcomesIn(found.entries)
 }
 
-/** The last record of a call is what came of it: before it are attempts that failed and were repeated. */
 function sortFile(file: string): void {
-  const last = new Map<string, CassetteEntry>()
-  for (const entry of read(file)) {
-    const key = `${placeText(entry)} ${entry.hash}`
-    last.set(key, after(last.get(key), entry))
-  }
-  const lines = [cassetteHead, ...[...last.values()].sort(compareEntries)].map((entry) => JSON.stringify(entry))
+  const lines = [cassetteHead, ...read(file).toSorted(compareEntries)].map((entry) => JSON.stringify(entry))
   writeFileSync(`${file}.new`, `${lines.join('\n')}\n`, { mode: 0o600 })
   renameSync(`${file}.new`, file)
-}
-
-/** A call that was tried again. */
-function after(before: CassetteEntry | undefined, entry: CassetteEntry): CassetteEntry {
-  const { answer } = entry
-  if (before === undefined || !('error' in before.answer) || !('error' in answer)) return entry
-  return { ...entry, answer: { error: { ...answer.error, attempts: (before.answer.error.attempts ?? 1) + 1 } } }
 }
 
 type Answer = { readonly content: unknown; readonly finishReason: unknown; readonly usage: unknown; readonly providerMetadata?: unknown }
@@ -118,7 +108,9 @@ function recordingModel(agent: string, inner: LanguageModelV3, write: (entry: Ca
     call: (answered: (answer: Answer) => void, failed: (error: unknown) => void) => PromiseLike<T>,
   ): Promise<T> => {
     const request = requestOf(options, process.env)
-    const asked = { ...cassettePlace(agent, options), model: `${provider}/${modelId}`, hash: hashOf(request), request }
+    const run = runOf(options)
+    const whose = run === undefined ? {} : { run }
+    const asked = { ...cassettePlace(agent, options), ...whose, model: `${provider}/${modelId}`, hash: hashOf(request), request }
     let isOver = false
     // What comes first is what came of it: that it was answered, failed, or was given up.
     const note = (answer: CassetteEntry['answer']): void => {
@@ -183,10 +175,11 @@ async function played(entries: readonly CassetteEntry[], agent: string, options:
   const place = cassettePlace(agent, options)
   const request = requestOf(options, process.env)
   const hash = hashOf(request)
-  // Of a recording that was never closed, attempts that failed come before the last.
-  const tried = entries.filter((entry) => entry.hash === hash && isAt(entry, place))
-  const found = tried.length === 0 ? undefined : tried.reduce(after)
-  if (found === undefined) throw new CassetteMiss(entries, place, request, file)
+  const alike = entries.filter((entry) => entry.hash === hash && isAt(entry, place))
+  if (alike.length === 0) throw new CassetteMiss(`${file} has no such call of ${placeText(place)}: ${nearest(entries, place, request)}`)
+  const own = alike.length === 1 ? alike : alike.filter(({ run }) => run === runOf(options))
+  const [found] = own
+  if (found === undefined || own.length > 1) throw new CassetteMiss(`${file} ${undecided(alike, place, runOf(options))}`)
   if (!('error' in found.answer)) return found.answer
   if (found.answer.error.givenUp === true) await givenUp(options.abortSignal)
   const { message, status, attempts } = found.answer.error
@@ -205,18 +198,18 @@ function givenUp(signal: AbortSignal | undefined): Promise<void> {
 
 const isAt = (entry: CassettePlace, place: CassettePlace): boolean => placeText(entry) === placeText(place)
 
-const placeText = ({ child, agent, branch, turn, call }: CassettePlace): string =>
-  `${child === undefined ? '' : `child run ${child.slice(1)}, `}${agent}, branch ${branch}, turn ${turn}, call ${call}`
-
-/** A call that was not recorded: what is nearest to it, and where it differs. */
+/** A call that was not recorded, or of which nobody can tell which one it is. */
 class CassetteMiss extends Error {
   override readonly name: string = 'CassetteMiss'
-
-  constructor(entries: readonly CassetteEntry[], place: CassettePlace, request: unknown, file: string) {
-    super(`${file} has no such call of ${placeText(place)}: ${nearest(entries, place, request)}`)
-  }
 }
 
+function undecided(alike: readonly CassetteEntry[], place: CassettePlace, run = ''): string {
+  const runs = alike.map((entry) => entry.run ?? 'none').join(', ')
+  const what = `has ${alike.length} different answers to the same call of ${placeText(place)}, of the runs ${runs}, and can't tell which is that of the run ${run}`
+  return `${what}: start each run with the id that it is recorded under, or record each into a file of its own`
+}
+
+/** What is nearest to a call that was not recorded, and where it differs. */
 function nearest(entries: readonly CassetteEntry[], place: CassettePlace, request: unknown): string {
   const own = entries.filter(({ agent }) => agent === place.agent)
   if (own.length === 0) return `nothing of ${place.agent} was recorded`
@@ -225,10 +218,16 @@ function nearest(entries: readonly CassetteEntry[], place: CassettePlace, reques
   const hash = hashOf(request)
   const elsewhere = own.find((entry) => entry.hash === hash)
   if (elsewhere !== undefined) return `the same was recorded at ${placeText(elsewhere)}`
+  const [first, ...others] = entries.filter(({ child, branch }) => child === place.child && branch === place.branch)
+  if (first !== undefined && [first, ...others].every((entry) => isLater(entry, place)))
+    return `nothing was recorded of its branch before ${placeText(first)}: what was asked in another process is on another tape, and each recording writes its file anew`
   const text = JSON.stringify(request)
   const alike = own.reduce((best, entry) => (shared(entry, text) > shared(best, text) ? entry : best))
   return `the nearest is ${placeText(alike)}; it differs at ${firstDifference(alike.request, request)}`
 }
+
+const isLater = (entry: CassettePlace, { turn, call }: CassettePlace): boolean =>
+  entry.turn > turn || (entry.turn === turn && entry.call > call)
 
 /** How far two requests are the same. */
 function shared({ request }: CassetteEntry, text: string): number {

@@ -62,7 +62,7 @@ export async function answerOf(model: LanguageModel, options: object, listener: 
   const { content, finishReason, usage } = result
   const costUsd = reportedCost(result)
   const finish = reasonOf(finishReason)
-  const broken = result.broken ?? (finish === 'error' ? new CutShort('the model broke off with an error') : undefined)
+  const broken = result.broken ?? (isBrokenOff(finishReason) ? new CutShort('the model broke off with an error') : undefined)
   return {
     ...(costUsd !== undefined && { costUsd }),
     ...(broken !== undefined && { broken }),
@@ -158,6 +158,9 @@ function reasonOf(reason: unknown): string {
   if (raw === 'error') return 'error'
   return typeof unified === 'string' ? unified : 'unknown'
 }
+
+/** Whether an answer has ended with an error: it is asked for again. */
+export const isBrokenOff = (reason: unknown): boolean => reasonOf(reason) === 'error'
 
 /** A number until version 3, then an object with a total. */
 function tokensOf(usage: unknown, key: 'inputTokens' | 'outputTokens'): number | undefined {

@@ -202,6 +202,90 @@ test('what was answered to one child run is played to that one, whichever was ov
   }
 })
 
+describe('of two runs that ask the same', () => {
+  const solo = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: {} } })
+  const ids = ['one', 'two']
+  /** Records a run of each id, at the same time, which are over in this order; `says` is told the id. */
+  const recorded = async (order: readonly string[], says: (run: string) => string, isClosed = true): Promise<void> => {
+    const over = new Map(ids.map((id) => [id, deferred()]))
+    const recording = record(file, () => {
+      const model = saying(({ run }) => [{ type: 'text', text: says(run) }])
+      const doGenerate = async (options: LanguageModelV3CallOptions) => {
+        const { run } = (options.providerOptions as unknown as { tutti: CallPlace }).tutti
+        await over.get(order[order.indexOf(run) - 1] ?? '')?.promise
+        return model.doGenerate(options)
+      }
+      return { ...model, doGenerate }
+    })
+    await using tutti = await opened({ models: recording })
+    const runs = await Promise.all(ids.map((id) => tutti.start(solo, { input: 'same', id })))
+    await Promise.all(
+      runs.map(async (run) => {
+        expect(await run.output()).toBe(says(run.id))
+        over.get(run.id)?.resolve()
+      }),
+    )
+    if (isClosed) await recording.close()
+  }
+  const played = async (...runs: readonly { readonly id?: string }[]): Promise<unknown[]> => {
+    await using tutti = await opened({ models: replay(file) })
+    const results = runs.map(async (how) => (await tutti.start(solo, { input: 'same', ...how })).result())
+    return (await Promise.all(results)).map((result) =>
+      result.status === 'failed' ? result.error.message : result.status === 'succeeded' && result.output,
+    )
+  }
+
+  test.each([
+    ['one', 'two', true],
+    ['two', 'one', true],
+    ['one', 'two', false],
+    ['two', 'one', false],
+  ])('each is played what it was answered itself (%s was over before %s, closed: %s)', async (first, second, isClosed) => {
+    await recorded([first, second], (run) => `an answer to ${run}`, isClosed)
+    expect(await played({ id: 'two' }, { id: 'one' })).toEqual(['an answer to two', 'an answer to one'])
+  })
+
+  test('one of another id is played neither of two answers, and is told whose they are', async () => {
+    await recorded(ids, (run) => `an answer to ${run}`)
+    const [message] = await played({ id: 'three' })
+    expect(message).toMatch(
+      /has 2 different answers to the same call of A, branch r, turn 1, call 0, of the runs one, two, and can't tell which is that of the run three: start each run with the id/,
+    )
+  })
+
+  test('all are played what both were answered, whatever they are called, and the file has no ids', async () => {
+    await recorded(ids, () => 'the same')
+    expect(await played({}, { id: 'three' }, { id: 'one' })).toEqual(['the same', 'the same', 'the same'])
+    expect(lines()).toHaveLength(2)
+    expect(lines()[1]).not.toContain('"run"')
+  })
+
+  test('an answer is not taken for a second try of another, though they have the same id', async () => {
+    const models = script({ A: ['first', 'second'] })
+    const recording = record(file, models)
+    const model = await recording({ agent: 'A' })
+    await saidBy(model, call('a', { index: 0 }))
+    await saidBy(model, call('a', { index: 1 }))
+    await recording.close()
+    await expect(saidBy(replay(file)({ agent: 'A' }), call('a'))).rejects.toThrow('has 2 different answers to the same call of A')
+  })
+
+  test('an answer that ended with an error is tried again, and what came of that is played', async () => {
+    let calls = 0
+    const model = saying(() => [{ type: 'text', text: `try ${++calls}` }])
+    const failing = async (options: LanguageModelV3CallOptions) => {
+      const result = await model.doGenerate(options)
+      return calls > 1 ? result : { ...result, finishReason: { unified: 'error' as const, raw: 'error' } }
+    }
+    const recording = record(file, () => ({ ...model, doGenerate: failing }))
+    const again = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: { retry: { backoffMs: 1 } } } })
+    await using tutti = await opened({ models: recording })
+    expect(await tutti.execute(again, { input: 'same' })).toBe('try 2')
+    await recording.close()
+    expect(await played({})).toEqual(['try 2'])
+  })
+})
+
 test('a call that failed is played in the same words and with its status, at once, and what follows from it is the same', async () => {
   const team = topology({
     name: 'team',
@@ -253,6 +337,12 @@ describe('a call that was not recorded fails, and says what is nearest:', () => 
   test('the request that is most alike', async () => {
     expect(await missed(call(`${long} the blue world`, { branch: 'r.7' }))).toContain(
       'the nearest is Writer, branch r.0, turn 1, call 0; it differs at prompt',
+    )
+  })
+
+  test('nothing before a call of its branch, where a run was recorded from its middle on', async () => {
+    expect(await missed(call('the beginning', { branch: 'r.1' }))).toBe(
+      'tape has no such call of Writer, branch r.1, turn 1, call 0: nothing was recorded of its branch before Writer, branch r.1, turn 2, call 0: what was asked in another process is on another tape, and each recording writes its file anew',
     )
   })
 
