@@ -24,6 +24,8 @@ const defaultTimeoutMs = 60_000
 /** What a model can choose from, and what it can read, is bounded: a server may list what it likes. */
 const toolsMax = 200
 const descriptionMax = 2_000
+/** Of one message of a program: who says more at once is not listened to until the memory is full. */
+const messageMb = 10
 
 type Tools = Readonly<Record<string, Tool<any, unknown>>>
 
@@ -38,7 +40,8 @@ interface Connected {
  *
  * 1. There is at most one at a time: whoever comes while it is being made waits for the same.
  * 2. One that has ended, or was never made, is made anew by the next who needs it. A call that it ended under fails.
- * 3. A call that fails ends no other: the connection is given up at once, and closed when the last call on it is over.
+ * 3. A call that fails ends no other: the connection is given up at once, and closed when the last call on it is over. Only a message that is
+ *    too long to be read ends it at once: nobody can tell where the next one begins.
  * 4. After `close` none is made.
  */
 export class McpConnection implements OpenToolbox {
@@ -101,6 +104,7 @@ export class McpConnection implements OpenToolbox {
           command: server.command,
           args: [...(server.args ?? [])],
           stderr: 'ignore',
+          maxBufferSize: messageMb * 1_000_000,
           ...(server.env !== undefined && { env: { ...server.env } }),
           ...(server.cwd !== undefined && { cwd: server.cwd }),
         })
@@ -190,6 +194,10 @@ const isLost = (error: unknown): boolean => error instanceof TypeError || (error
 function shared(client: Client, forget: () => void): Connected['call'] {
   let open = 0
   let lost = false
+  let isTooLong = false
+  client.onerror = ({ message }) => {
+    isTooLong ||= /maximum size/.test(message)
+  }
   return async (...call) => {
     open++
     try {
@@ -199,6 +207,7 @@ function shared(client: Client, forget: () => void): Connected['call'] {
         lost = true
         forget()
       }
+      if (isTooLong) throw new Error(`the connection was closed: the server said more than ${messageMb} MB at once`)
       throw error
     } finally {
       if (--open === 0 && lost) client.close().catch(() => {})

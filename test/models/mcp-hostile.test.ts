@@ -95,6 +95,16 @@ test('a server that says that its tools have changed is asked for them again', a
   expect(await opened.call('t_tool1')).toBe('grown')
 })
 
+test('a message that is too long to be read ends the connection with the calls on it, and why is said', async () => {
+  const script = fileURLToPath(new URL('children/mcp-server.js', import.meta.url))
+  const box = (length: number) => new Opened(mcp({ command: process.execPath, args: [script, String(length)] }))
+  await using long = box(9_000_000)
+  expect(await long.call('t_grow')).toMatch(/\[cut: 100000 of 9000000 characters\]$/)
+  await using longer = box(11_000_000)
+  await expect(longer.call('t_grow')).rejects.toThrow('the connection was closed: the server said more than 10 MB at once')
+  expect(await longer.names()).toEqual(['t_grow'])
+})
+
 test('an engine that is closed while a server starts does not wait for it', async () => {
   const opened = new Opened(mcp({ command: process.execPath, args: ['-e', 'process.stdin.resume()'] }))
   const names = opened.names()

@@ -1,4 +1,5 @@
-// An MCP server over stdio that offers `grow`, and after each call of it one tool more, which it tells.
+// An MCP server over stdio that offers `grow`, and after each call of it one tool more, which it tells. Started with a number, it answers with so
+// many characters.
 import { createInterface } from 'node:readline'
 
 /** @param {object} message */
@@ -21,7 +22,7 @@ createInterface({ input: process.stdin }).on('line', (line) => {
     case 'tools/call':
       tools.push({ name: `tool${tools.length}`, inputSchema: { type: 'object' } })
       send({ method: 'notifications/tools/list_changed' })
-      return send({ id, result: { content: [{ type: 'text', text: 'grown' }] } })
+      return send({ id, result: { content: [{ type: 'text', text: 'x'.repeat(Number(process.argv[2] ?? 0)) || 'grown' }] } })
     default:
       return send({ id, error: { code: -32601, message: 'no such method' } })
   }
