@@ -25,7 +25,7 @@ export interface Events {
   'run.failed': { error: Failure; rollback: Rollback }
   'run.cancelled': { reason?: string; rollback: Rollback }
   'branch.opened': { parent: string | null; to: string; barrier: string; slot: number; gated?: boolean }
-  'branch.settled': { status: Slot['status'] }
+  'branch.settled': { status: Slot['status']; error?: Failure }
   'branch.moved': { to: string }
   'branch.held': { node: string }
   'rendezvous.fired': { barrier: string; node: string; merged: readonly string[] }

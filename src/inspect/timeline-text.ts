@@ -1,11 +1,11 @@
-import { plain } from './escape.js'
+import { plain, shortened } from './escape.js'
 import { foldLanes, type GroupRow, isCritical, type Row } from './fold-lanes.js'
 import { laneProfile } from './lane-profile.js'
-import { cells, fitted, padded } from './text-size.js'
+import { brokenText, cells, fitted, padded } from './text-size.js'
 import { type Colour, type Paint, painted, unpainted } from './theme.js'
 import { type TimeScale, timeScale } from './time-scale.js'
 import type { Bar, BarKind, Timeline } from './timeline.js'
-import { countsLine, headline, kindWords, pathWords, rowEnd, rowNames } from './timeline-words.js'
+import { badEnd, countsLine, headline, kindWords, pathWords, rowEnd, rowNames } from './timeline-words.js'
 
 export interface TextOptions {
   /** How many cells a line may take. */
@@ -46,6 +46,9 @@ const colours: Readonly<Record<BarKind, Colour>> = {
 }
 
 const widthMin = 40
+/** How many reasons there are below the picture, and how much of each; the rest is counted. */
+const reasonsMax = 12
+const reasonMax = 300
 
 /** A timeline as lines of text: a lane per branch, time from left to right. */
 export function timelineText(timeline: Timeline, { width = 100, colour = false }: TextOptions = {}): string {
@@ -80,6 +83,7 @@ export function timelineText(timeline: Timeline, { width = 100, colour = false }
       room,
       ' ',
     ),
+    ...reasons(timeline, rows, names, room).map((line) => paint(line, 'bad')),
     '',
   ].join('\n')
 }
@@ -192,6 +196,20 @@ function legend({ lanes, pauses, takeovers }: Timeline, rows: readonly Row[]): s
   if (pauses.length > 0) words.set('‖', 'paused')
   if (takeovers.length > 0) words.set('^', 'taken over by another process')
   return [...words].map(([glyph, text]) => `${glyph} ${text}`)
+}
+
+/** Why the lines that end badly do. */
+function reasons({ lanes }: Timeline, rows: readonly Row[], names: readonly string[], width: number): string[] {
+  const found = rows.flatMap((row, index) => {
+    const why = row.kind === 'lane' ? badEnd(row.lane) : null
+    return why === null ? [] : [`✗ ${names[index]?.trim()}: ${plain(shortened(why, reasonMax))}`]
+  })
+  const shown = found.slice(0, reasonsMax)
+  const more = lanes.filter((lane) => badEnd(lane) !== null).length - shown.length
+  return [
+    ...shown.flatMap((text) => brokenText(text, width - 2, cells).map((line, index) => `${index === 0 ? '' : '  '}${line}`.trimEnd())),
+    ...(more > 0 ? [`and ${more.toLocaleString('en')} more`] : []),
+  ]
 }
 
 /** Parts in as few lines as they need. */

@@ -65,6 +65,13 @@ export function rowEnd(row: Row): string {
   return `${outcomeMarks[lane.outcome]} ${lane.outcome === 'arrived' ? '' : `${lane.outcome} `}${durationText(lane.to.at - lane.from.at)}`
 }
 
+/** Why a line ends badly; null: it does not. */
+export function badEnd({ bars, outcome, cause }: Lane): string | null {
+  const notUndone = bars.findLast(({ kind }) => kind === 'undo-failed')
+  if (notUndone !== undefined) return notUndone.text
+  return outcome === 'failed' ? cause : null
+}
+
 /** What a bar says when it is pointed at. */
 export function barWords(bar: Bar): string {
   const which = bar.turn === null ? '' : `, turn ${bar.turn}${(bar.attempt ?? 1) > 1 ? `, attempt ${bar.attempt}` : ''}`

@@ -1,4 +1,4 @@
-import type { Action } from '../kernel/action.js'
+import type { Action, Fail } from '../kernel/action.js'
 import type { Failure } from '../kernel/failure.js'
 import { markCriticalPath, type PathBar } from './critical-path.js'
 import type { Events, JournalEvent } from './events.js'
@@ -153,7 +153,7 @@ function note(drawing: Drawing, event: JournalEvent): void {
     case 'branch.opened':
       return laneOpened(drawing, event)
     case 'branch.settled':
-      if (lane !== undefined) settled(lane, event.status, at)
+      if (lane !== undefined) settled(lane, event.status, at, event.error === undefined ? null : failureText(event.error))
       return
     case 'branch.held':
       if (lane !== undefined) begin(lane, 'rendezvous', at, { agent: event.node, text: `waits at ${event.node} for the others` })
@@ -167,7 +167,7 @@ function note(drawing: Drawing, event: JournalEvent): void {
     case 'turn.started':
       return lane === undefined ? undefined : turnStarted(lane, event)
     case 'turn.completed':
-      return lane === undefined ? undefined : turnEnded(lane, event, 'turn', actionText(event.action))
+      return lane === undefined ? undefined : turnCompleted(lane, event)
     case 'turn.rejected':
       return lane === undefined ? undefined : turnEnded(lane, event, 'rejected', event.problem)
     case 'turn.aborted':
@@ -257,9 +257,10 @@ function laneOpened(drawing: Drawing, event: Of<'branch.opened'>): void {
   })
 }
 
-function settled(lane: GrowingLane, outcome: LaneOutcome, at: Moment): void {
+function settled(lane: GrowingLane, outcome: LaneOutcome, at: Moment, cause: string | null = null): void {
   waited(lane, at)
   lane.outcome = outcome
+  lane.cause = cause
   lane.to = at
 }
 
@@ -297,11 +298,16 @@ function turnEnded(lane: GrowingLane, event: TurnEnd, kind: BarKind, text: strin
   for (const sleep of lane.bars) if (sleep.open && sleep.kind === 'sleep') end(sleep, momentOf(event))
 }
 
+/** A turn that says that it fails has failed like one that throws. */
+function turnCompleted(lane: GrowingLane, event: Of<'turn.completed'>): void {
+  const { action } = event
+  if (action.type === 'fail') turnEnded(lane, event, 'failed', failureText(action.error))
+  else turnEnded(lane, event, 'turn', actionText(action))
+}
+
 function turnFailed(lane: GrowingLane, event: Of<'turn.failed'>): void {
-  const text = failureText(event.error)
-  turnEnded(lane, event, 'failed', text)
-  if (event.final) lane.cause = text
-  else if (event.retryAt !== undefined)
+  turnEnded(lane, event, 'failed', failureText(event.error))
+  if (event.retryAt !== undefined)
     begin(lane, 'backoff', momentOf(event), { agent: event.agent, text: `waits before attempt ${event.attempt + 1}` })
 }
 
@@ -309,8 +315,8 @@ function stepSettled(lane: GrowingLane, event: Of<'step.completed' | 'step.skipp
   const at = momentOf(event)
   end(openBar(lane, 'turn'), at)
   if (lane.bars.length === 0) lane.from = at
-  if (event.type === 'step.skipped') lane.cause = event.cause === 'when' ? 'its condition did not hold' : event.cause
-  settled(lane, event.type === 'step.completed' ? 'arrived' : 'skipped', at)
+  if (event.type === 'step.completed') settled(lane, 'arrived', at)
+  else settled(lane, 'skipped', at, event.cause === 'when' ? 'its condition did not hold' : event.cause)
 }
 
 function barrierOpened(drawing: Drawing, event: Of<'barrier.opened'>, owner: GrowingLane | undefined): void {
@@ -444,7 +450,7 @@ function laneOf(lane: GrowingLane, to: Moment): Lane {
   return { ...lane, bars, to: lane.to === null || last.seq > lane.to.seq ? last : lane.to, critical: bars.some(({ critical }) => critical) }
 }
 
-function actionText(action: Action): string {
+function actionText(action: Exclude<Action, Fail>): string {
   switch (action.type) {
     case 'invoke':
       return `hands over to ${action.to}`
@@ -456,8 +462,6 @@ function actionText(action: Action): string {
       return 'finishes'
     case 'ask':
       return 'asks a person'
-    case 'fail':
-      return `fails: ${action.error.message}`
   }
 }
 

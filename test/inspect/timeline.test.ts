@@ -375,6 +375,73 @@ test('what is undone has bars of its own, in the lane of what it undoes, with th
   expect(timelineText(drawn)).toMatch(/trip: failed after .*, and not all of it undone[^]*flight .*↶ undone[^]*visa .*✗ not undone/)
 })
 
+describe('why something failed', () => {
+  const row = (file: string, branch: string): string[] =>
+    [...elements(readMarkup(file))]
+      .filter(({ name }) => name === 'tr')
+      .map((tr) => [...elements(tr)].filter(({ name }) => name === 'td').map(textOf))
+      .filter(([first]) => first === branch)
+      .map((cells) => cells.join(' | '))
+
+  test('is told of a turn that throws, of one that says so, of a join that was not met and of an answer that never came', async () => {
+    const hub = topology({
+      name: 'hub',
+      flows: ['Start -> Hub -> End', 'Hub <-> Ann | Ben | Cem | Dan', 'Cem <-> Eve', 'Dan -> User'],
+      agents: {
+        Hub: {
+          act: {
+            request: (turn) => turn.fork(['Ann', 'Ben', 'Cem', 'Dan'], { join: 'settled' }),
+            join: (turn) => turn.finish('ok'),
+          },
+        },
+        Ann: (turn) => turn.fail('the warehouse is closed'),
+        Ben: () => {
+          throw new Error('it burns')
+        },
+        Cem: { act: { request: (turn) => turn.fork(['Eve']), join: (turn) => turn.reply('never') } },
+        Dan: { act: { request: (turn) => turn.ask('Who?', { timeoutMs: 5 }), answer: (turn) => turn.reply('never') } },
+        Eve: (turn) => turn.fail('no bread'),
+      },
+    })
+    await using at = await timed()
+    const run = await at.tutti.start(hub)
+    await at.clock.advance(10)
+    const drawn = timelineOf(await journal(run))
+    const reasons = [
+      ['r.0', 'Ann', 'AGENT_FAILED: the warehouse is closed'],
+      ['r.1', 'Ben', 'AGENT_FAILED: it burns'],
+      ['r.2', 'Cem', 'JOIN_FAILED: the join of Cem (barrier r.2#1) failed in slot 0, Eve: no bread'],
+      ['r.2.0', 'Eve', 'AGENT_FAILED: no bread'],
+      ['r.3', 'Dan', 'ASK_EXPIRED: '],
+    ] as const
+    const [text, page] = [timelineText(drawn), timelineHtml(drawn)]
+    for (const [branch, who, why] of reasons) {
+      expect(text).toContain(`✗ ${who}: ${why}`)
+      expect(row(page, branch).filter((line) => line.includes(`| ${who} |`) && line.includes(why))).toHaveLength(1)
+    }
+    expect(text).toContain('7 attempts, 3 failed')
+    expect(text).not.toContain('more')
+  })
+
+  test('is told of as many as can be read, and the rest is counted', async () => {
+    const text = timelineText(timelineOf(await crowd(2_500)))
+    expect(text.match(/^✗ .*$/gm)).toEqual([3, 303, 603, 903, 1203, 1503].map((n) => `✗ Worker r.${n}: AGENT_FAILED: worker ${n}`))
+    expect(text).toMatch(/^and 3 more$/m)
+  })
+
+  test('is told of what could not be undone', async () => {
+    const trip = graph('trip')
+      .step('visa', { run: () => 'V', compensate: () => Promise.reject(new Error('closed')) })
+      .step('pay', { after: ['visa'], run: () => Promise.reject(new Error('declined')) })
+      .output()
+    await using at = await timed()
+    const run = await at.tutti.start(trip)
+    await at.clock.advance(3_600_000)
+    const text = timelineText(timelineOf(await journal(run)))
+    expect(text.match(/^✗ \w+: .*$/gm)).toEqual(['✗ visa: undo of visa: STEP_FAILED: closed', '✗ pay: STEP_FAILED: declined'])
+  })
+})
+
 describe('names and texts from models and people', () => {
   const hostile = [
     '</text></svg><script>globalThis.hacked = 1</script>',
