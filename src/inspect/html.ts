@@ -14,6 +14,8 @@ const pageCss = [
   // A long word may be broken anywhere, and then wants every column: those beside it keep the width of their headings.
   'th{color:var(--tutti-dim);font-weight:600}',
   'th,.short{white-space:nowrap}',
+  // A name stays in one piece as far as there is room for one; so does its column.
+  '.name{overflow-wrap:break-word;max-width:22em}',
   'pre{background:var(--tutti-panel);border-radius:8px;padding:12px;overflow-x:auto;font-size:12.5px}',
 ].join('')
 

@@ -103,16 +103,17 @@ there(
   },
 )
 
-there('a word with no end leaves the columns beside it readable', async () => {
+/** A page 800 pixels wide, of a run in which an agent of that name says a word with no end. */
+async function wordy(name: string): Promise<Page> {
   const team = topology({
     name: 'words',
-    flows: ['Start -> A -> End'],
+    flows: [`Start -> ${name} -> End`],
     agents: {
-      A: () => {
+      [name]: () => {
         throw new Error('x'.repeat(500))
       },
     },
-  })
+  } as never)
   const tutti = await open({ store: 'memory:' })
   const run = await tutti.start(team)
   const events: JournalEvent[] = []
@@ -120,14 +121,26 @@ there('a word with no end leaves the columns beside it readable', async () => {
   await tutti.close()
   const page = (await browser?.newPage({ viewport: { width: 800, height: 600 } })) as Page
   await page.setContent(timelineHtml(timelineOf(events)))
+  return page
+}
+
+there('a word with no end leaves the columns beside it readable, and names in one piece', async () => {
+  const page = await wordy('Coordinator_of_everything')
   const lines = await page.evaluate(() =>
-    [...document.querySelectorAll('th, td.short')].map((cell) => {
+    [...document.querySelectorAll('th, td.short, td.name')].map((cell) => {
       const range = document.createRange()
       range.selectNodeContents(cell)
       return `${cell.textContent}: ${range.getClientRects().length}`
     }),
   )
   await page.close()
-  expect(lines).toHaveLength(6)
+  expect(lines).toHaveLength(8)
   for (const line of lines) expect(line).toMatch(/: 1$/)
+})
+
+there('a name as long as one may be is broken before the page is too wide', async () => {
+  const page = await wordy(`Agent${'W'.repeat(59)}`)
+  const right = await page.evaluate(() => document.querySelector('table')?.getBoundingClientRect().right)
+  await page.close()
+  expect(right).toBeLessThanOrEqual(780)
 })

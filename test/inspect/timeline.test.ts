@@ -228,6 +228,16 @@ describe('a timeline', () => {
     }
   })
 
+  test('as a page it has a column for turns where there are any', () => {
+    const heads = [...elements(readMarkup(timelineHtml(timeline)))]
+      .filter(({ name }) => name === 'table')
+      .map((table) => [...elements(table)].filter(({ name }) => name === 'th').map(textOf))
+    expect(heads).toEqual([
+      ['branch', 'who', 'turn', 'what', 'for'],
+      ['branch', 'who', 'what', 'for'],
+    ])
+  })
+
   test('branches that meet go on as one lane', async () => {
     const meet = topology({
       name: 'meet',
