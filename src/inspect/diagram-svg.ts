@@ -75,7 +75,8 @@ function nodeMark(node: DiagramNode, box: Placed | undefined): Inside {
   const { x, y, width, height } = box
   const round = node.kind === 'start' || node.kind === 'end' || node.kind === 'user' ? 16 : 6
   const notes = notesOf(node)
-  const first = notes.length === 0 ? y + height / 2 + 4.5 : y + 20
+  const middle = y + height / 2
+  const first = notes.length === 0 ? middle + 4.5 : middle - boxOf(node).height / 2 + 20
   return tag(
     'g',
     {},
@@ -114,9 +115,9 @@ function edgeMark({ points, reversed }: Route, edge: DiagramEdge | undefined): I
   for (const [index, { x, y }] of points.entries()) {
     const from = points[index - 1]
     if (from === undefined) continue
-    // Straight through a column, curved between two.
-    const bend = Math.max(20, (x - from.x) / 2)
-    way += index % 2 === 0 ? `L${x} ${y}` : `C${from.x + bend} ${from.y} ${x - bend} ${y} ${x} ${y}`
+    const bend = (x - from.x) / 2
+    if (index % 2 === 0) way += `C${from.x + bend} ${from.y} ${x - bend} ${y} ${x} ${y}`
+    else if (x > from.x) way += `H${x}`
   }
   return [
     tag('path', { d: way, ...lineLook(edge.notify) }),

@@ -1,4 +1,4 @@
-/** A box that has to be placed. */
+/** A box that has to be placed; it is made higher where its lines need that. */
 export interface Box {
   readonly id: string
   readonly width: number
@@ -10,7 +10,10 @@ export interface Placed extends Box {
   readonly y: number
 }
 
-/** A line between two boxes, as the points it goes through from left to right. */
+/**
+ * A line between two boxes, as the points it goes through from left to right: straight through a column and curved between two, in turn. It
+ * begins and ends straight, because a box may be narrower than its column.
+ */
 export interface Route {
   /** Its place in the list of links. */
   readonly link: number
@@ -34,6 +37,8 @@ export interface LinkEnds {
 /** How far apart boxes stand from each other, in a column and between columns. */
 const apart = 18
 const between = 64
+/** How far apart lines end on the side of a box, so that their heads are told from each other. */
+const headsApart = 10
 const sweeps = 12
 /** A picture with more long lines than can be led between its boxes has them behind the boxes. */
 const passesMax = 3_000
@@ -99,7 +104,7 @@ function withoutCycles(boxes: readonly Box[], links: readonly LinkEnds[]): Forwa
   })
 }
 
-/** The column of each box: behind everything that leads to it; some always stand in the last one. */
+/** The column of each box: behind everything that leads to it; some stand in the last one, if they lead nowhere. */
 function layersOf(boxes: readonly Box[], links: readonly LinkEnds[], last: readonly string[]): Map<string, number> {
   const layers = new Map(boxes.map(({ id }) => [id, 0]))
   const into = new Map(boxes.map(({ id }) => [id, 0]))
@@ -117,7 +122,7 @@ function layersOf(boxes: readonly Box[], links: readonly LinkEnds[], last: reado
       if (left === 0) ready.push(to)
     }
   const deepest = Math.max(0, ...layers.values())
-  for (const id of last) if (layers.has(id)) layers.set(id, deepest)
+  for (const id of last) if (out.get(id)?.length === 0) layers.set(id, deepest)
   return layers
 }
 
@@ -132,7 +137,13 @@ function chained(
     columns[layer]?.push(made)
     return made
   }
-  const byId = new Map(boxes.map(({ id, width, height }) => [id, cell(id, layers.get(id) ?? 0, width, height)]))
+  const [out, into] = [counted(links.map(({ from }) => from)), counted(links.map(({ to }) => to))]
+  const byId = new Map(
+    boxes.map(({ id, width, height }) => {
+      const lines = Math.max(out.get(id) ?? 0, into.get(id) ?? 0)
+      return [id, cell(id, layers.get(id) ?? 0, width, Math.max(height, (lines + 1) * headsApart))]
+    }),
+  )
   const passes = links.reduce((sum, { from, to }) => sum + (layers.get(to) ?? 0) - (layers.get(from) ?? 0) - 1, 0)
   const chains = links.flatMap(({ from, to, link, reversed }): Chain[] => {
     const [start, end] = [byId.get(from), byId.get(to)]
@@ -149,6 +160,12 @@ function chained(
     return [{ link, reversed, cells }]
   })
   return { columns, chains }
+}
+
+function counted(ids: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const id of ids) counts.set(id, (counts.get(id) ?? 0) + 1)
+  return counts
 }
 
 /** Each cell goes to the middle of those it is joined to, from the left and from the right in turn. */
@@ -217,21 +234,20 @@ function drawn(boxes: readonly Box[], columns: readonly (readonly Cell[])[], cha
     height: cells.reduce((most, { y, height }) => Math.max(most, y + height / 2 - top), 0),
     boxes: boxes.flatMap((box) => {
       const cell = byId.get(box.id)
-      return cell === undefined ? [] : [{ ...box, x: leftOf(cell), y: cell.y - cell.height / 2 - top }]
+      return cell === undefined ? [] : [{ ...box, height: cell.height, x: leftOf(cell), y: cell.y - cell.height / 2 - top }]
     }),
     routes: chains.map((chain) => {
       const { link, reversed } = chain
       const points = chain.cells.flatMap((cell, index) => {
-        const passes = cell.width === 0
-        const [left, right] = passes
-          ? [lefts[cell.layer] ?? 0, (lefts[cell.layer] ?? 0) + (widths[cell.layer] ?? 0)]
-          : [leftOf(cell), leftOf(cell) + cell.width]
-        if (index === 0) return [{ x: right, y: ports.out.get(chain) ?? 0 }]
-        if (index === chain.cells.length - 1) return [{ x: left, y: ports.into.get(chain) ?? 0 }]
-        return [
-          { x: left, y: cell.y - top },
-          { x: right, y: cell.y - top },
+        const column = lefts[cell.layer] ?? 0
+        const across = (left: number, right: number, y: number): Route['points'] => [
+          { x: left, y },
+          { x: right, y },
         ]
+        const end = column + (widths[cell.layer] ?? 0)
+        if (index === 0) return across(leftOf(cell) + cell.width, end, ports.out.get(chain) ?? 0)
+        if (index === chain.cells.length - 1) return across(column, leftOf(cell), ports.into.get(chain) ?? 0)
+        return across(column, end, cell.y - top)
       })
       return { link, reversed, points }
     }),

@@ -2,7 +2,10 @@ import fc from 'fast-check'
 import { diagramMermaid, diagramOf, diagramSvg, diagramText, graph, patterns, tool, topology } from 'tutti'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import type { Diagram } from '../../src/inspect/diagram.js'
+import { diagramDrawing } from '../../src/inspect/diagram-svg.js'
 import { layeredLayout } from '../../src/inspect/layered-layout.js'
+import { svgFile } from '../../src/inspect/svg.js'
 import { cells } from '../../src/inspect/text-size.js'
 import { elements, readMarkup, textOf } from './read-markup.js'
 
@@ -127,7 +130,7 @@ test('the picture of a graph says what each step waits for and what it does besi
   expect(diagramText(release)).toMatch(/build +after checkout/)
 })
 
-test('property: no two boxes overlap, every line leads from one side of a box to another, and the layout is the same each time', () => {
+test('property: no two boxes overlap, lines lead from one side of a box to another, apart from each other, and the layout is the same each time', () => {
   const graphs = fc.integer({ min: 1, max: 14 }).chain((size) =>
     fc.record({
       boxes: fc.array(fc.record({ width: fc.integer({ min: 20, max: 200 }), height: fc.integer({ min: 20, max: 90 }) }), {
@@ -156,7 +159,76 @@ test('property: no two boxes overlap, every line leads from one side of a box to
         expect(points[0]?.x).toBeCloseTo((left?.x ?? 0) + (left?.width ?? 0))
         expect(points.at(-1)?.x).toBeCloseTo(right?.x ?? 0)
       }
+      for (const { x, y, width, height } of layout.boxes)
+        for (const [side, end] of [
+          [x + width, 0],
+          [x, -1],
+        ] as const) {
+          const ends = layout.routes.map(({ points }) => points.at(end)).filter((point) => point?.x === side)
+          const heights = ends.map((point) => point?.y ?? 0).filter((at) => at > y && at < y + height)
+          for (const [index, at] of heights.sort((a, b) => a - b).entries())
+            expect(at - (heights[index - 1] ?? -Infinity)).toBeGreaterThan(9.9)
+        }
     }),
     { numRuns: 60 },
+  )
+})
+
+/** Points along the lines and curves of a path. */
+function* along(way: string): Generator<{ x: number; y: number }> {
+  let [x, y] = [0, 0]
+  for (const [, letter, given = ''] of way.matchAll(/([MHC])([^A-Z]*)/g)) {
+    const numbers = given.trim().split(' ').map(Number)
+    const [x3 = 0, y3 = y] = letter === 'H' ? numbers : numbers.slice(-2)
+    const [x1 = x, y1 = y, x2 = x3, y2 = y3] = letter === 'C' ? numbers : []
+    for (let t = 0; letter !== 'M' && t <= 1; t += 1 / 32) {
+      const on = (a: number, b: number, c: number, d: number): number =>
+        a * (1 - t) ** 3 + 3 * b * t * (1 - t) ** 2 + 3 * c * t ** 2 * (1 - t) + d * t ** 3
+      yield { x: on(x, x1, x2, x3), y: on(y, y1, y2, y3) }
+    }
+    ;[x, y] = [x3, y3]
+  }
+}
+
+test('property: no edge of a diagram goes behind a box', () => {
+  const diagrams = fc.integer({ min: 2, max: 14 }).chain((size) =>
+    fc.record({
+      nodes: fc.array(fc.record({ long: fc.nat(30), notes: fc.array(fc.constant('it does this and that'), { maxLength: 3 }) }), {
+        minLength: size,
+        maxLength: size,
+      }),
+      edges: fc.array(fc.record({ from: fc.nat(size - 1), to: fc.nat(size - 1), notify: fc.boolean(), both: fc.boolean() }), {
+        minLength: 1,
+        maxLength: 30,
+      }),
+    }),
+  )
+  fc.assert(
+    fc.property(diagrams, ({ nodes, edges }) => {
+      const ids = nodes.map(({ long }, index) => (index === 3 ? 'End' : `${'n'.repeat(long)}${index}`))
+      const diagram: Diagram = {
+        kind: 'topology',
+        name: 'random',
+        version: '1',
+        nodes: nodes.map(({ notes }, index) => ({ id: ids[index] ?? '', kind: 'agent', meets: null, notes })),
+        edges: edges.map(({ from, to, notify, both }) => ({ from: ids[from] ?? '', to: ids[to] ?? '', notify, both })),
+        hints: [],
+      }
+      const found = [...elements(readMarkup(svgFile(diagramDrawing(diagram))))]
+      const ways = found.flatMap(({ name, attributes: { d = '' } }) => (name === 'path' && d.includes('C') ? [d] : []))
+      expect(ways).toHaveLength(diagram.edges.filter(({ from, to }) => from !== to).length)
+      const boxes = found.flatMap(({ name, attributes: { x, y, width, height, fill } }) =>
+        name === 'rect' && fill === 'var(--tutti-panel)' && x !== undefined ? [[x, y, width, height].map(Number)] : [],
+      )
+      expect(boxes).toHaveLength(nodes.length)
+      const behind = ways
+        .flatMap((way) => [...along(way)])
+        .filter(({ x, y }) =>
+          boxes.some(
+            ([left = 0, top = 0, width = 0, height = 0]) => x > left + 0.1 && x < left + width - 0.1 && y > top && y < top + height,
+          ),
+        )
+      expect(behind).toEqual([])
+    }),
   )
 })
