@@ -1,6 +1,6 @@
 import { type Definition, type GraphInternals, internalsOf, type StepCode, type TopologyInternals } from '../define/definition.js'
 import { needOf } from '../kernel/join.js'
-import type { StepShape } from '../kernel/shape.js'
+import type { AgentShape, StepShape } from '../kernel/shape.js'
 import { joinedBy } from '../kernel/validate.js'
 import { durationText } from './duration-text.js'
 
@@ -61,20 +61,27 @@ function ofTopology(internals: TopologyInternals): Drawn {
 
 function agentNode(id: string, { shape, joins, agents }: TopologyInternals): DiagramNode {
   const reasons = joins.filter(({ node }) => node === id).map(({ where }) => reasonOf(where, joinedBy(shape.edges, id)))
-  const { retry, timeoutMs = null, compensates, toolsCompensate } = shape.agents[id] ?? {}
+  const treated = shape.agents[id]
   const isModel = agents[id]?.act === null
   const tools = Object.keys(agents[id]?.options.tools ?? {})
   const notes = [
     ...(isModel ? ['a language model'] : []),
     ...(tools.length === 0 ? [] : [`tools: ${listed(tools)}`]),
     // Calls of models are repeated by themselves; only code says how often it may be.
-    ...(!isModel && (retry?.attempts ?? 1) > 1 ? [`up to ${retry?.attempts} attempts`] : []),
-    ...(timeoutMs === null ? [] : [`at most ${durationText(timeoutMs)}`]),
-    ...(compensates === true || toolsCompensate === true ? ['can be undone'] : []),
+    ...(isModel ? [] : attemptsOf(treated)),
+    ...timeOf(treated),
+    ...(treated?.compensates === true || treated?.toolsCompensate === true ? ['can be undone'] : []),
   ]
   const meets = reasons.length === 0 ? null : `branches meet here: ${[...new Set(reasons)].join('; ')}`
   return { id, kind: 'agent', meets, notes }
 }
+
+const attemptsOf = (treated: AgentShape | undefined): string[] =>
+  treated === undefined || treated.retry.attempts <= 1 ? [] : [`up to ${treated.retry.attempts} attempts`]
+
+/** How long an attempt may take. */
+const timeOf = (treated: AgentShape | undefined): string[] =>
+  treated === undefined || treated.timeoutMs === null ? [] : [`at most ${durationText(treated.timeoutMs)}`]
 
 function reasonOf(where: string, from: readonly string[]): string {
   if (where === "joins: 'auto'") return `${listed(from)} lead to it (joins: 'auto')`
@@ -96,19 +103,20 @@ function paired(edges: TopologyInternals['shape']['edges']): DiagramEdge[] {
 
 function ofGraph({ shape, steps }: GraphInternals): Drawn {
   return {
-    nodes: shape.steps.map((step) => stepNode(step, steps[step.id], shape.agents[step.id]?.retry.attempts ?? 1)),
+    nodes: shape.steps.map((step) => stepNode(step, steps[step.id], shape.agents[step.id])),
     edges: shape.steps.flatMap(({ id, after }) => after.map((from) => ({ from, to: id, notify: false, both: false }))),
   }
 }
 
-function stepNode(step: StepShape, code: StepCode | undefined, attempts: number): DiagramNode {
+function stepNode(step: StepShape, code: StepCode | undefined, treated: AgentShape | undefined): DiagramNode {
   const { onError } = step
   const notes = [
     ...(step.kind === 'ask' ? [`asks a person${step.expiresMs === null ? '' : `, for ${durationText(step.expiresMs)}`}`] : []),
     ...(code?.kind === 'child' ? [`runs ${code.child.name}`] : []),
     ...(step.hasEach ? [`for each item${step.concurrency === null ? '' : `, ${step.concurrency} at once`}`] : []),
     ...(step.hasWhen ? ['only when its condition holds'] : []),
-    ...(attempts > 1 ? [`up to ${attempts} attempts`] : []),
+    ...attemptsOf(treated),
+    ...timeOf(treated),
     ...(onError === 'fail' ? [] : [typeof onError === 'object' ? 'on error: a fallback' : `on error: ${onError}`]),
     ...(step.compensates ? ['can be undone'] : []),
   ]

@@ -34,7 +34,7 @@ const court = topology({
 const release = graph('release')
   .step('checkout', { run: () => 1 })
   .step('lint', { onError: 'skip', run: () => 1 })
-  .step('build', { after: ['checkout'], each: () => [1], concurrency: 2, run: () => 1 })
+  .step('build', { after: ['checkout'], each: () => [1], concurrency: 2, retry: { attempts: 4 }, timeoutMs: 5_000, run: () => 1 })
   .ask('approve', { after: ['build', 'lint'], question: () => 'Ship it?', schema: z.boolean(), timeoutMs: 86_400_000 })
   .step('ship', { after: ['approve', 'lint', 'checkout'], join: { quorum: 2 }, when: () => true, run: () => 1 })
   .output()
@@ -123,7 +123,7 @@ test('the picture of a graph says what each step waits for and what it does besi
   expect(nodes).toEqual({
     checkout: ['step', null],
     lint: ['step', null, 'on error: skip'],
-    build: ['step', null, 'for each item, 2 at once'],
+    build: ['step', null, 'for each item, 2 at once', 'up to 4 attempts', 'at most 5 s'],
     approve: ['ask', 'starts after build and lint', 'asks a person, for 1 d'],
     ship: ['step', 'starts after 2 of approve, lint and checkout', 'only when its condition holds'],
   })
