@@ -27,7 +27,7 @@ export type Stop =
   /** Those who would have to act may not, until somebody says so. */
   | { readonly kind: 'agent'; readonly agents: readonly string[] }
 
-/** The attempts of a run that are executed by this process; null if it is not executed here. */
+/** The attempts of a run that do something in this process, and do not only sleep; null if it is not executed here. */
 export type Executing = (run: string) => Promise<ReadonlySet<string> | null>
 
 /** A run and its child runs, as far as their journals have been read. Whoever executes them, this only reads. */
@@ -35,7 +35,7 @@ export class RunTree {
   readonly id: string
   readonly #store: Store
   readonly #states = new Map<string, State>()
-  /** Per run that is paused: the attempts that are still in flight; null: whoever executes it knows. */
+  /** Per run that is paused: the attempts that still do something; null: whoever executes it knows. */
   readonly #inFlight = new Map<string, ReadonlySet<string> | null>()
   readonly #executing: Executing
   /** Per run: the agents that may not act, with no end in sight. */
@@ -97,7 +97,7 @@ export class RunTree {
     const inFlight = state.pausedAt === null ? null : (this.#inFlight.get(id) ?? null)
     const children: Stop[] = []
     for (const attempt of attemptsOf(state)) {
-      if (inFlight?.has(attemptId(attempt.branch, attempt.turn, attempt.attempt)) === false) continue
+      if (state.pausedAt !== null && !isAtWork(state, attempt, inFlight)) continue
       const stop = this.#stopOfTurn(state, attempt)
       if (stop === null || stop.kind === 'ended') return null
       children.push(stop)
@@ -119,6 +119,13 @@ export class RunTree {
     const isHeld = this.#held.get(state.run?.id ?? '')?.has(attempt.agent) === true
     return isHeld ? { kind: 'agent', agents: [attempt.agent] } : null
   }
+}
+
+/** Whether an attempt of a run that is paused may come to something: what sleeps stands still until the run is resumed. */
+function isAtWork({ work }: State, { branch, turn, attempt }: Attempt, inFlight: ReadonlySet<string> | null): boolean {
+  if (inFlight !== null) return inFlight.has(attemptId(branch, turn, attempt))
+  const records = work.get(branch)?.records.values() ?? []
+  return !records.some(({ status }) => status === 'sleeping')
 }
 
 function mayAct(name: string, body: string | undefined): boolean {

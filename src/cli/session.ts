@@ -3,7 +3,8 @@ import { engineOf } from '../engine/engine-of.js'
 import type { Run, Tutti } from '../engine/tutti.js'
 import type { Store } from '../engine/store.js'
 import type { Ask } from '../inspect/ask.js'
-import { isOver } from '../kernel/state.js'
+import { attemptId } from '../kernel/ids.js'
+import { attemptsOf, isOver } from '../kernel/state.js'
 import { open } from '../open.js'
 import { exitCode, type ExitCode } from './exit-code.js'
 import type { Loaded } from './load-file.js'
@@ -108,7 +109,11 @@ export class Session implements AsyncDisposable {
   treeOf(id: string): RunTree {
     return new RunTree(this.store, id, async (run) => {
       const entry = await engineOf(this.tutti).current(run)
-      return entry === null || entry.owner === null || entry.queue.length > 0 ? null : new Set(entry.executions.keys())
+      if (entry === null || entry.owner === null) return null
+      // What was said and is not decided yet may be of any of them.
+      if (entry.queue.length > 0)
+        return new Set(attemptsOf(entry.state).map(({ branch, turn, attempt }) => attemptId(branch, turn, attempt)))
+      return new Set([...entry.executions.values()].filter(({ isAsleep }) => !isAsleep).map(({ id: of }) => of))
     })
   }
 

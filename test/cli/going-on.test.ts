@@ -153,6 +153,69 @@ export default topology({
   expect(await place.tutti('resume', 'c')).toMatchObject({ code: 0, out: 'ccc\n' })
 })
 
+describe('a pause from elsewhere stops a run that only sleeps, with 4, and so it does once that is resumed:', () => {
+  const agents = `topology({
+  name: 'sleeping',
+  flows: ['Start -> A -> End'],
+  agents: { A: async (turn) => (await turn.sleep(3_600_000), turn.finish(1)) },
+})`
+  test.each([
+    ['in a turn', agents],
+    ['in a step of a graph', `graph('sleeping').step('a', { run: ({ sleep }) => sleep(3_600_000) }).output()`],
+    ['in a child run', `graph('above').step('a', { run: ${agents} }).output()`],
+    [
+      'beside a step that comes to its end',
+      agents.replace('await turn.sleep(3_600_000)', `await Promise.all([turn.step('quick', () => 1), turn.sleep(3_600_000)])`),
+    ],
+  ])('%s', async (_, definition) => {
+    using place = new Place()
+    place.write('sleeping.mjs', `import { graph, topology } from 'tutti'\nexport default ${definition}\n`)
+    const run = place.begin('run', 'sleeping.mjs', '--id', 's')
+    await until('it sleeps', () => run.err().includes('sleep.started'))
+    expect(await place.tutti('pause', 's')).toMatchObject({ code: 0 })
+    expect(await run.end).toMatchObject({ code: 4, err: expect.stringMatching(/the run s is paused; go on with: tutti resume s\n$/) })
+    const resumed = place.begin('resume', 's')
+    await until('it goes on', () => resumed.err().includes('run.resumed'))
+    expect(await place.tutti('pause', 's')).toMatchObject({ code: 0 })
+    expect(await resumed.end).toMatchObject({ code: 4 })
+  })
+
+  test('also where it is only looked on, while another process has it', async () => {
+    using place = new Place()
+    const flows = ['Start -> Desk -> End', 'Desk <-> Clerk | Slow', 'Clerk -> User'] as const
+    place.write(
+      'both.mjs',
+      `import { topology } from 'tutti'
+const never = () => { throw new Error('another process has it') }
+export default topology({
+  name: 'both',
+  flows: ${JSON.stringify(flows)},
+  agents: { Desk: { act: { request: never, join: never } }, Clerk: { act: { request: never, answer: never } }, Slow: never },
+})
+`,
+    )
+    const both = topology({
+      name: 'both',
+      flows,
+      agents: {
+        Desk: { act: { request: (turn) => turn.fork(['Clerk', 'Slow']), join: (turn, { values }) => turn.finish(values) } },
+        Clerk: { act: { request: (turn) => turn.ask('tea?'), answer: (turn, value) => turn.reply(value) } },
+        Slow: async (turn) => {
+          await turn.sleep(3_600_000)
+          return turn.reply('slow')
+        },
+      },
+    })
+    await using tutti = await open({ store: join(place.folder, '.tutti', 'tutti.db') })
+    const run = await tutti.start(both, { id: 'b' })
+    await until('it asks and sleeps', async () => (await run.summary()).waitsFor.join() === 'person,timer')
+    const answer = place.begin('answer', 'b', 'r.0~1', '"yes"', '--file', 'both.mjs')
+    await until('it is answered', () => answer.err().includes('branch.settled r.0'))
+    await run.pause()
+    expect(await answer.end).toMatchObject({ code: 4, err: expect.stringMatching(/the run b is paused; go on with: tutti resume b\n$/) })
+  })
+})
+
 describe('--detach', () => {
   test('prints the id at once; the run goes on in a process of its own, through a question, to its end', async () => {
     using place = new Place()
