@@ -60,7 +60,7 @@ async function played(terminal: Terminal, session: Session, run: Run): Promise<D
   }
 }
 
-/** What the person at the terminal says; yes where there is nobody. Not asked on when nobody can answer any more: how the run goes on is told. */
+/** What the person at the terminal says; yes where there is nobody, or where nobody says anything. Not asked on when nobody can answer any more: how the run goes on is told. */
 async function answered(terminal: Terminal, session: Session, ask: Ask): Promise<boolean | 'interrupted' | 'closed'> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) {
     terminal.note(shown`${escaped('?', 'person')} Shall I tell everybody? Nobody is at a terminal: the demo says yes.`)
@@ -73,6 +73,10 @@ async function answered(terminal: Terminal, session: Session, ask: Ask): Promise
     const said = await Promise.race([saidAt(lines), closed])
     if (typeof said === 'boolean' || said === 'interrupted') return said
     terminal.note()
+    if (said === 'silent') {
+      terminal.note(shown`Nobody answers: the demo says yes.`)
+      return true
+    }
     terminal.note(shown`nobody needs to answer any more: ${said === 'ended' ? 'the run has ended' : 'somebody else has answered'}`)
     return 'closed'
   } finally {
@@ -82,12 +86,19 @@ async function answered(terminal: Terminal, session: Session, ask: Ask): Promise
   }
 }
 
-function saidAt(lines: Interface): Promise<boolean | 'interrupted'> {
+/** How long the demo waits for a person who watches and says nothing. */
+const silentMs = 10_000
+
+function saidAt(lines: Interface): Promise<boolean | 'interrupted' | 'silent'> {
   return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve('silent'), silentMs)
+    // Whoever has begun to type is waited for.
+    process.stdin.once('keypress', () => clearTimeout(timer))
+    lines.on('close', () => clearTimeout(timer))
     // A terminal that is drawn on gives the key, any other the signal.
     for (const source of [lines, process]) source.once('SIGINT', () => resolve('interrupted'))
     lines.on('close', () => resolve(true))
-    lines.question('? Shall I tell everybody? [Y/n] ').then(
+    lines.question(`? Shall I tell everybody? [Y/n], yes in ${silentMs / 1_000} s `).then(
       (said) => resolve(!/^\s*n/i.test(said)),
       () => resolve(true),
     )

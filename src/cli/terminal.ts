@@ -119,16 +119,16 @@ export class Terminal {
   }
 
   get columns(): number {
-    return Math.max(20, this.#err.columns ?? 80)
+    return Math.max(20, known(this.#err.columns) ?? 80)
   }
 
   /** How wide a drawing among the data may be. */
   get width(): number {
-    return Math.max(40, this.#out.columns ?? 100)
+    return Math.max(40, known(this.#out.columns) ?? 100)
   }
 
   get rows(): number {
-    return Math.max(8, this.#err.rows ?? 24)
+    return Math.max(8, known(this.#err.rows) ?? 24)
   }
 
   #hasAnsi(stream: NodeJS.WriteStream): boolean {
@@ -144,6 +144,9 @@ export class Terminal {
 }
 
 const newline = 10
+
+/** A terminal that does not know its size may say that it is 0. */
+const known = (size: number | undefined): number | undefined => (size === 0 ? undefined : size)
 
 /** What can't be seen, or does something else than being seen; but for the ends of our own lines and what joins letters. */
 const steering = /(?![\n\u200C\u200D])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu

@@ -1,8 +1,20 @@
+import { PassThrough } from 'node:stream'
 import { describe, expect, test, vi } from 'vitest'
+import { Terminal } from '../../src/cli/terminal.js'
 import { files, patience, Place } from './place.js'
 import { hasTmux, Screen } from './screen.js'
 
 vi.setConfig(patience)
+
+test('a terminal that gives its size as 0 does not know it, and is taken for one of usual size', () => {
+  const sized = (size: object): Terminal => {
+    const stream = Object.assign(new PassThrough(), size) as unknown as NodeJS.WriteStream
+    return new Terminal(stream, stream, {})
+  }
+  const [none, unknown, small] = [sized({}), sized({ columns: 0, rows: 0 }), sized({ columns: 60, rows: 12 })]
+  for (const { columns, width, rows } of [none, unknown]) expect([columns, width, rows]).toEqual([80, 100, 24])
+  expect([small.columns, small.width, small.rows]).toEqual([60, 60, 12])
+})
 
 // Without tmux there is no real terminal to test in: `.ci/run` installs it, so that nothing is ever skipped there.
 describe.skipIf(!hasTmux())('in a real terminal', () => {
@@ -23,6 +35,14 @@ describe.skipIf(!hasTmux())('in a real terminal', () => {
     const shown = await screen.shows(/looked 0/)
     expect(shown).toMatch(/AgentA.*\n/)
     expect(shown).toMatch(/secret-word +succeeded/)
+  })
+
+  test('the demo goes on by itself where nobody says anything', async () => {
+    using place = new Place()
+    using screen = new Screen(place)
+    screen.type('tutti demo; echo "ended $?"')
+    await screen.shows(/Shall I tell everybody\? \[Y\/n\], yes in 10 s/)
+    await screen.shows(/Nobody answers: the demo says yes\.[^$]*The secret word is: MARS[^$]*ended 0/)
   })
 
   test('Ctrl-C pauses and says how to resume; resume and answer go on from there', async () => {
