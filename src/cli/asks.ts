@@ -5,7 +5,7 @@ import { jsonOption, storeOption } from './cli-command.js'
 import { exitCode } from './exit-code.js'
 import { findRun } from './find-run.js'
 import { askLine } from './told.js'
-import { openIfThere } from './stores.js'
+import { openExisting, openIfThere } from './stores.js'
 import { shown } from './shown.js'
 import type { Store } from '../engine/store.js'
 
@@ -21,7 +21,7 @@ export const command: CliCommand = {
       .option(...storeOption)
       .option(...jsonOption),
   run: async (terminal, [given], { store: where, json }: Options) => {
-    const store = await openIfThere(where)
+    const store = await (given === undefined ? openIfThere : openExisting)(where)
     const asks = store === null ? [] : await openAsks(store, given as string | undefined)
     await store?.close()
     if (json === true) terminal.json(asks)

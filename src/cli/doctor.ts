@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, resolve } from 'node:path'
 import { TuttiError } from '../define/tutti-error.js'
@@ -11,6 +11,7 @@ import type { CliCommand } from './cli-command.js'
 import { jsonOption, storeOption } from './cli-command.js'
 import { exitCode } from './exit-code.js'
 import { escaped, shown } from './shown.js'
+import { isThere } from './stores.js'
 
 interface Options {
   readonly store?: string
@@ -65,7 +66,7 @@ async function storeThere(given: string | undefined): Promise<Finding> {
   try {
     const place = storePlace(given)
     if (place.kind === 'memory') return { name, ok: true, found: 'in memory: nothing outlives its process' }
-    if (!existsSync(place.path)) return noStore(place.path)
+    if (!isThere(place.path)) return noStore(place.path)
     const store = await openStore(place, 'process')
     const runs = await store.list({ limit: 1 })
     await store.close()
@@ -96,7 +97,6 @@ function noStore(path: string): Finding {
 }
 
 function whyNotIn(folder: string): string | null {
-  if (!statSync(folder).isDirectory()) return 'is no folder'
   try {
     accessSync(folder, constants.W_OK)
     return null

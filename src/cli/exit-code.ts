@@ -3,6 +3,7 @@ export const exitCode = {
   done: 0,
   /** The run failed or was cancelled, or what was asked for was refused. */
   failed: 1,
+  /** Wrong use: a command, an input or an answer that is not taken as it was typed. */
   usage: 2,
   notFound: 3,
   /** The run waits for a person, or is paused. */

@@ -14,7 +14,8 @@ import { openExisting } from './stores.js'
 import { jsonText } from './terminal.js'
 import { written } from './written.js'
 
-const formats = ['svg', 'html', 'jsonl', 'otlp'] as const
+/** In this order: what is JSON already is not made so by `--json`. */
+const formats = ['svg', 'html', 'jsonl', 'otlp', 'json'] as const
 type Format = (typeof formats)[number]
 
 interface Options extends Readonly<Partial<Record<Format, true>>> {
@@ -26,10 +27,11 @@ export const command: CliCommand = {
   spec: (command) =>
     command
       .argument('<id>', 'the run')
-      .addOption(new Option('--svg', 'its timeline as a picture').conflicts(['html', 'jsonl', 'otlp']))
-      .addOption(new Option('--html', 'its timeline as a page of its own').conflicts(['svg', 'jsonl', 'otlp']))
+      .addOption(new Option('--svg', 'its timeline as a picture').conflicts(['html', 'jsonl', 'otlp', 'json']))
+      .addOption(new Option('--html', 'its timeline as a page of its own').conflicts(['svg', 'jsonl', 'otlp', 'json']))
       .addOption(new Option('--jsonl', 'its journal, an event per line').conflicts(['svg', 'html', 'otlp']))
       .addOption(new Option('--otlp', 'a trace in the JSON of OpenTelemetry').conflicts(['svg', 'html', 'jsonl']))
+      .option('--json', 'its journal, as one list')
       .option(...outputOption)
       .option(...storeOption),
   run: async (terminal, [given], options: Options) => {
@@ -53,6 +55,8 @@ function exported(events: readonly JournalEvent[], now: number, format: Format):
       return timelineHtml(timelineOf(events, now))
     case 'jsonl':
       return events.map((event) => `${jsonText(event)}\n`).join('')
+    case 'json':
+      return `${jsonText(events, 2)}\n`
     case 'otlp':
       return `${jsonText(otlpOf(timelineOf(events)), 2)}\n`
   }

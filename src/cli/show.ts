@@ -1,4 +1,6 @@
+import { agentKind } from '../engine/agent-record.js'
 import { summaryOf } from '../engine/run-view.js'
+import type { Store } from '../engine/store.js'
 import type { RunSummary } from '../engine/tutti.js'
 import type { Ask } from '../inspect/ask.js'
 import { reportOf } from '../inspect/report.js'
@@ -35,6 +37,7 @@ export const command: CliCommand = {
     const row = await findRun(store, given as string)
     const events = await journalOf(store, row.id)
     const asks = await openAsks(store, row.id)
+    const held = await heldAgents(store, row.id)
     await store.close()
     const report = reportOf(events)
     const summary = summaryOf(row, true)
@@ -43,10 +46,16 @@ export const command: CliCommand = {
     else {
       const timeline = timelineOf(publicEvents(events, row), Date.now())
       const picture = drawn(timelineText(timeline, { width: terminal.width, colour: terminal.isColoured }))
-      for (const line of linesOf(summary, reason, asks, report, picture, where)) terminal.data(line)
+      for (const line of linesOf(summary, reason, { asks, held }, report, picture, where)) terminal.data(line)
     }
     return exitCode.done
   },
+}
+
+/** The agents that a run and its child runs wait for. */
+async function heldAgents(store: Store, of: string): Promise<readonly string[]> {
+  const marks = await store.marks({ kind: agentKind })
+  return [...new Set(marks.filter(({ run }) => run === of || run.startsWith(`${of}:`)).map(({ key }) => key))].sort()
 }
 
 /** Why the run was cancelled, if it was and somebody has said so. */
@@ -58,7 +67,7 @@ function reasonIn(events: readonly Event[]): string | undefined {
 function linesOf(
   summary: RunSummary,
   reason: string | undefined,
-  asks: readonly Ask[],
+  { asks, held }: { readonly asks: readonly Ask[]; readonly held: readonly string[] },
   report: Report,
   picture: Shown,
   store: string | undefined,
@@ -74,6 +83,7 @@ function linesOf(
     ...(reason === undefined ? [] : [shown`cancelled: ${reason}`]),
     ...(report.error === undefined ? [] : [failure(report.error)]),
     ...asks.map((ask) => askLine(ask, store)),
+    ...(held.length === 0 ? [] : [shown`waits for ${held.join(', ')}, who may not act now; see ${commandOf('agents', { store })}`]),
     ...(status === 'paused' ? [shown`go on with: ${commandOf('resume', { id, store })}`] : []),
   ]
 }

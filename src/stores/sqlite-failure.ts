@@ -66,7 +66,7 @@ export function unreachable(error: unknown, path: string): TuttiError {
   const found = typeof error === 'object' && error !== null ? (error as { readonly code?: unknown }).code : undefined
   const why =
     found === 'EACCES' || found === 'EPERM' || found === 'EROFS'
-      ? 'this process may not write there'
+      ? 'this process may not read and write there'
       : found === 'ENOTDIR' || found === 'EEXIST'
         ? 'a part of its path is a file, not a folder'
         : String(error instanceof Error ? error.message : error)

@@ -1,5 +1,5 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, symlinkSync, writeFileSync, writeSync } from 'node:fs'
 import * as nodeModule from 'node:module'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -372,14 +372,50 @@ export default graph('many').step('each', { each: () => Array(1_001).fill(0), ru
 
   test('makes no store where there is none', async () => {
     using place = new Place()
-    const [ls, asks, show, other] = await Promise.all([
+    const [ls, asks, show, other, asked] = await Promise.all([
       place.tutti('ls', '--json'),
       place.tutti('asks', '--json'),
       place.tutti('show', '@last'),
       place.tutti('ls', '--store', 'x.db'),
+      place.tutti('asks', 'nobody'),
     ])
-    expect([ls.code, ls.out, asks.code, asks.out, show.code, other.code]).toEqual([0, '[]\n', 0, '[]\n', 3, 3])
+    expect([ls.code, ls.out, asks.code, asks.out, show.code, other.code, asked.code]).toEqual([0, '[]\n', 0, '[]\n', 3, 3, 3])
     expect([place.has('.tutti'), place.has('x.db')]).toEqual([false, false])
+  })
+
+  test('says of a store that nobody can look at that it is out of reach, and never that it is empty', async () => {
+    using loop = new Place()
+    using file = new Place()
+    // Whoever follows it comes to no end: nobody can say whether there is a store.
+    mkdirSync(join(loop.folder, '.tutti'))
+    symlinkSync('tutti.db', join(loop.folder, '.tutti', 'tutti.db'))
+    file.write('.tutti', 'a file')
+    for (const place of [loop, file])
+      for (const command of [['ls'], ['asks'], ['agents'], ['gc'], ['show', '@last']])
+        expect(await place.tutti(...command)).toMatchObject({
+          code: 1,
+          out: '',
+          err: expect.stringMatching(/^tutti: STORE_UNAVAILABLE: .*; the folder and the file must be readable and writable.*\n$/),
+        })
+    expect(await loop.tutti('doctor')).toMatchObject({ code: 1, out: expect.stringMatching(/✗ Store: .*can't be opened/) })
+  })
+
+  test('show says which agent a run waits for, itself or in a child run', async () => {
+    using place = new Place()
+    place.write(
+      'desk.mjs',
+      `import { graph, topology } from 'tutti'
+const clerk = topology({ name: 'clerk', flows: ['Start -> Clerk -> End'], agents: { Clerk: (turn) => turn.finish(1) } })
+export default graph('desk').step('ask', { run: clerk }).output()`,
+    )
+    expect(await place.tutti('run', 'desk.mjs')).toMatchObject({ code: 0 })
+    await place.tutti('agents', 'pause', 'Clerk')
+    expect(await place.tutti('run', 'desk.mjs', '--id', 'd')).toMatchObject({ code: 4 })
+    for (const id of ['d', 'd:ask'])
+      expect((await place.tutti('show', id)).out).toMatch(/\nwaits for Clerk, who may not act now; see tutti agents\n/)
+    await place.tutti('agents', 'resume', 'Clerk')
+    expect(await place.tutti('resume', 'd')).toMatchObject({ code: 0 })
+    expect((await place.tutti('show', 'd')).out).not.toContain('waits for Clerk')
   })
 
   test('tail prints the journal as lines or as JSON, in order and to its end; the report names everybody', async () => {
@@ -463,6 +499,7 @@ test('wrong use of any command is one clear line, and exit code 2', async () => 
     ['answer', 'a', 'b', '{'],
     ['export', 'a'],
     ['export', 'a', '--svg', '--html'],
+    ['export', 'a', '--svg', '--json'],
     ['agents', 'shout', 'A'],
     ['agents', 'pause'],
     ['check'],
@@ -508,12 +545,21 @@ describe('export', () => {
   test('writes the journal, a picture, a page and a trace, to a pipe or to a file', async () => {
     using place = new Place()
     await place.tutti('demo')
-    const [jsonl, svg, html, otlp] = await Promise.all([
+    const [jsonl, svg, html, otlp, list, trace] = await Promise.all([
       place.tutti('export', '@last', '--jsonl'),
       place.tutti('export', '@last', '--svg'),
       place.tutti('export', '@last', '--html', '-o', 'run.html'),
       place.tutti('export', '@last', '--otlp'),
+      place.tutti('export', '@last', '--json'),
+      place.tutti('export', '@last', '--otlp', '--json'),
     ])
+    expect(JSON.parse(list.out)).toEqual(
+      jsonl.out
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as unknown),
+    )
+    expect(trace.out).toBe(otlp.out)
     expect(
       jsonl.out
         .trim()
@@ -590,7 +636,7 @@ test('doctor says what is there, names keys without showing them, and says how t
   // It has nothing against what a run takes, and something against what it does not.
   expect(await place.tutti('demo', '--store', 'other.db/x.db')).toMatchObject({ code: 1 })
   const inFile = await place.tutti('doctor', '--store', 'other.db/x.db')
-  expect(inFile).toMatchObject({ code: 1, out: expect.stringMatching(/✗ Store: none at .*other\.db is no folder\n {2}fix: /) })
+  expect(inFile).toMatchObject({ code: 1, out: expect.stringMatching(/✗ Store: .*a part of its path is a file, not a folder\n {2}fix: /) })
   expect(await place.tutti('demo', '--store', 'file:odd.db')).toMatchObject({ code: 0 })
   expect(await place.tutti('doctor', '--store', 'file:odd.db')).toMatchObject({ code: 0 })
   expect(place.has('.tutti')).toBe(false)
