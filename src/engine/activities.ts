@@ -33,7 +33,7 @@ import { turnOver } from './turn-over.js'
 /** What the activities of a turn need of its run. */
 export type ActivityPort = Pick<
   ExecutionPort,
-  'clockOf' | 'maxValue' | 'graceMs' | 'later' | 'mayGoOn' | 'isPlayed' | 'known' | 'returnedLate'
+  'clock' | 'clockOf' | 'maxValue' | 'graceMs' | 'later' | 'mayGoOn' | 'isPlayed' | 'known' | 'returnedLate'
 >
 
 /** Whose activities they are: one execution of a turn. */
@@ -216,7 +216,7 @@ export class Activities implements ContextOwner {
   async #quieted(): Promise<void> {
     const grace = new AbortController()
     const quiet = new Promise<void>((resolve) => this.#quiet.push(resolve))
-    await Promise.race([quiet, this.#sleep(this.#port.graceMs, grace.signal)])
+    await Promise.race([quiet, this.#port.clock.sleep(this.#port.graceMs, grace.signal)])
     grace.abort()
     // Nobody knows what this has done, and that its attempt has ended would say that it was nothing.
     if (this.#owner.isAborted) await quiet
@@ -485,12 +485,12 @@ export class Activities implements ContextOwner {
       tell(late === null || (options.undo !== undefined && 'value' in result) ? result : late)
       if (late !== null) leave()
     }
-    const { maxValue, graceMs } = this.#port
+    const { clock, maxValue, graceMs } = this.#port
     value.then(
       (came) => ended(resultOf(name, came, options, maxValue)),
       (thrown: unknown) => ended(failedWith(thrown, maxValue)),
     )
-    void this.#sleep(options.timeoutMs ?? 0, timer.signal).then(() => {
+    void clock.sleep(options.timeoutMs ?? 0, timer.signal).then(() => {
       if (timer.signal.aborted) return
       const error = tookLonger(step)
       const failed = failedWith(error, maxValue)
@@ -498,7 +498,7 @@ export class Activities implements ContextOwner {
       this.#running++
       own.abort(error)
       if (options.undo === undefined) tell(failed)
-      void this.#sleep(graceMs, grace.signal).then(() => {
+      void clock.sleep(graceMs, grace.signal).then(() => {
         tell(failed)
         leave()
       })
@@ -548,7 +548,7 @@ export class Activities implements ContextOwner {
     const signal = options.stop === undefined ? controller.signal : AbortSignal.any([controller.signal, options.stop])
     const backoff = backoffMs(retryShape(options.retry), attempt, `${this.idempotencyKey(key)}/${attempt}`)
     settle(
-      () => this.#sleep(options.waitMs?.(error) ?? backoff, signal),
+      () => this.#port.clockOf(this.#owner.attempt).sleep(options.waitMs?.(error) ?? backoff, signal),
       () => {
         this.release(controller)
         this.#try(step, attempt + 1)
@@ -569,10 +569,6 @@ export class Activities implements ContextOwner {
     const found = this.#earlier?.get(key)
     if (found !== undefined || options.key !== undefined) return found
     return this.#earlier?.values().find((record) => record.name === name && record.isOneOfSeveral === true)
-  }
-
-  #sleep(ms: number, signal: AbortSignal): Promise<void> {
-    return this.#port.clockOf(this.#owner.attempt).sleep(ms, signal)
   }
 
   /** A controller that is aborted with the turn, until it is released. */

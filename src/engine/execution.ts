@@ -42,7 +42,7 @@ import type { Clock } from './tutti.js'
 /** What the executions of a run need of it: one for all of them. */
 export interface ExecutionPort {
   readonly clock: Clock
-  /** The clock that what an attempt does sleeps by. */
+  /** The clock that an attempt sleeps by; what it has as a deadline goes by the other. */
   clockOf(attempt: Attempt): Clock
   readonly alarms: Pick<Alarms, 'at'>
   readonly graceMs: number

@@ -20,8 +20,6 @@ export interface ProcessPort {
   readonly models: ModelFactory
   /** What is outside outlives a crash. */
   readonly resources: readonly Provided[]
-  /** Whose doing it is, what happens now. */
-  lane(): string
   /** Takes the fault that is meant for this commit. */
   atCommit(): AtCommit | null
   /** A commit was applied, and is acknowledged when this calls back. */
@@ -47,10 +45,7 @@ export class Process {
     this.engine = new Engine({
       store: this.#store(),
       worker,
-      clock: time.clockOf(
-        () => this.alive,
-        () => port.lane(),
-      ),
+      clock: time.clockOf(() => this.alive, null),
       ttlMs: 10_000,
       graceMs: 5_000,
       concurrency: Number.POSITIVE_INFINITY,
@@ -64,11 +59,7 @@ export class Process {
         later: (task) => (this.alive ? seam.later(task) : undefined),
         nonce: (run) => seam.nonce(run),
         lend: (name, value, to) => seam.lend(name, value, to),
-        clock: (run, branch) =>
-          time.clockOf(
-            () => this.alive,
-            () => `${run} ${branch}`,
-          ),
+        clock: (run, branch) => time.clockOf(() => this.alive, `${run} ${branch}`),
         activity: (run, of) => (this.alive ? (seam.activity?.(run, of) ?? null) : new Promise(() => {})),
         committed: (run, events, state) => (this.alive ? seam.committed(run, events, state) : undefined),
       },

@@ -83,6 +83,8 @@ interface Body {
   readonly run: string
   /** How much of what it has to say is held. */
   held: number
+  /** The keys of its steps that have begun and come to nothing yet. */
+  readonly steps: Set<string>
   /** It was waited for in vain, and is not waited for again. */
   lost: boolean
   stopped: boolean
@@ -126,7 +128,6 @@ class Stage {
   #internals: Internals | null = null
   #definition: Definition | null = null
   #process: Process | null = null
-  #lane = ''
   #fault: AtCommit | null = null
   #reviving: Promise<void> | null = null
   #crashes = 0
@@ -241,7 +242,6 @@ class Stage {
       seam,
       resources: this.#resources,
       models: (ref) => this.#model(ref),
-      lane: () => this.#lane,
       atCommit: () => {
         const fault = this.#fault
         this.#fault = null
@@ -319,6 +319,7 @@ class Stage {
     if (command.type === 'turn.settle' && body === undefined)
       this.#scheduler.drop(({ kind, id }) => kind === 'start' && id === `start ${key}`)
     if (body === undefined) return
+    if (command.type === 'activity.complete' || command.type === 'activity.fail') body.steps.delete(command.key)
     if (endsBody(command)) this.#bodies.delete(key)
     else body.held++
   }
@@ -367,8 +368,9 @@ class Stage {
     }
   }
 
-  /** What the record has of an activity; without one the path ends here, unless it may go on by itself. */
+  /** A step begins. What the record has of it; without one the path ends here, unless it may go on by itself. */
   #known(run: string, of: ActivitySpeaker): Promise<ActivityOutcome> | null {
+    this.#bodies.get(keyOf(run, of))?.steps.add(of.key)
     const { recorded } = this.#setting
     if (recorded === null) return null
     const known = recorded.activity(run.slice(this.#own.length), of)
@@ -503,7 +505,6 @@ class Stage {
     this.#taken.push({ option, journal: this.#journal.length, fault: fault === null ? null : number, at: this.#time.now })
     if (fault?.kind === 'crash-before' || fault?.kind === 'crash-after' || fault?.kind === 'lost-ack') this.#fault = fault.kind
     for (const happening of option) {
-      this.#lane = happening.lane
       this.#begun(happening)
       const instead = fault?.kind === 'agent' ? failing(happening, fault) : undefined
       happening.go(instead)
@@ -515,7 +516,7 @@ class Stage {
     if (kind === 'start') {
       const key = id.slice('start '.length)
       const branch = lane.slice(run.length + 1)
-      this.#bodies.set(key, { agent: agent ?? '', lane, branch, run, held: 0, lost: false, stopped: false })
+      this.#bodies.set(key, { agent: agent ?? '', lane, branch, run, held: 0, steps: new Set(), lost: false, stopped: false })
     } else if (command !== null) {
       const body = this.#bodies.get(bodyOf(run, command) ?? '')
       if (body !== undefined && !endsBody(command)) body.held--
@@ -548,8 +549,13 @@ class Stage {
     return this.#scheduler.waitedMs < idleMs || moreThan(this.#active, activeNow()) ? patienceMs : idleMs
   }
 
+  /** A deadline is no sleep: who has one is at work, and time does not pass before that is waited for. */
   #isAway(body: Body): boolean {
-    if (body.held > 0 || body.lost || this.#unacknowledged > 0 || this.#time.holds(body.lane)) return false
+    if (body.held > 0 || body.lost || this.#unacknowledged > 0) return false
+    // A step sleeps where it waits to be tried again; one that does not is at work, whatever sleeps beside it.
+    const asleep = this.#time.asleepIn(body.lane)
+    if (body.steps.size > asleep) return true
+    if (asleep > 0) return false
     const state = this.#states.get(body.run)
     // A step that runs a definition, and an undo of one, wait for a run of their own: an undo is one of those below it.
     const waiter = waiterOf(body.run)

@@ -3,7 +3,8 @@ import type { Clock } from '../../engine/tutti.js'
 interface Sleeper {
   readonly due: number
   readonly wake: () => void
-  readonly of: string
+  /** Whose body sleeps; null of a deadline, which somebody has who is at work, or of the engine itself. */
+  readonly of: string | null
 }
 
 /** A clock that moves when the scheduler says so, to the earliest time that anybody waits for. */
@@ -26,19 +27,19 @@ export class VirtualTime {
     return least
   }
 
-  /** Whether somebody sleeps who fell asleep because of this lane. */
-  holds(lane: string): boolean {
-    return this.#sleepers.some(({ of }) => of === lane)
+  /** How many things of this lane sleep. */
+  asleepIn(lane: string): number {
+    return this.#sleepers.filter(({ of }) => of === lane).length
   }
 
-  /** The clock as one process sees it: once that is dead, nobody of it wakes. `lane` is whose doing it is that somebody sleeps. */
-  clockOf(alive: () => boolean, lane: () => string): Clock {
+  /** The clock as one process sees it: once that is dead, nobody of it wakes. `of`: the lane that sleeps by it. */
+  clockOf(alive: () => boolean, of: string | null): Clock {
     return {
       now: () => this.#now,
       sleep: (ms, signal) =>
         new Promise((resolve) => {
           if (ms <= 0 || signal?.aborted) return resolve()
-          const sleeper: Sleeper = { due: this.#now + ms, wake: () => (alive() ? resolve() : undefined), of: lane() }
+          const sleeper: Sleeper = { due: this.#now + ms, wake: () => (alive() ? resolve() : undefined), of }
           this.#sleepers.push(sleeper)
           signal?.addEventListener('abort', () => this.#forget(sleeper, resolve), { once: true })
         }),

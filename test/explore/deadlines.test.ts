@@ -1,0 +1,117 @@
+import type { Definition } from 'tutti'
+import { graph, topology } from 'tutti'
+import { explore } from 'tutti/testing'
+import { describe, expect, test } from 'vitest'
+
+/** Work that goes around the scheduler and comes to its end. */
+const real = () => new Promise<string>((resolve) => setImmediate(() => resolve('done')))
+const never = () => new Promise<string>(() => {})
+const timeoutMs = 60_000
+
+const ofAgent = (work: () => Promise<string>) => () =>
+  topology({
+    name: 'agent',
+    flows: ['Start -> A -> End'],
+    agents: { A: { timeoutMs, act: async (turn) => turn.finish(await work()) } },
+  })
+
+const ofTurnStep = (work: () => Promise<string>) => () =>
+  topology({
+    name: 'turn-step',
+    flows: ['Start -> A -> End'],
+    agents: { A: async (turn) => turn.finish(await turn.step('x', work, { timeoutMs })) },
+  })
+
+const ofGraphStep = (work: () => Promise<string>) => () => graph('graph').step('a', { timeoutMs, run: work }).output()
+
+/** Two that are slow, and a join that does not wait for ever. */
+const ofJoin = (work: () => Promise<string>) => () =>
+  topology({
+    name: 'join',
+    flows: ['Start -> H -> End', 'H <-> A | B'],
+    agents: {
+      H: {
+        act: {
+          request: (turn) => turn.fork(['A', 'B'], { join: { policy: { quorum: 2 }, timeoutMs, insufficient: 'fail' } }),
+          join: (turn, { values }) => turn.finish(values[0]),
+        },
+      },
+      A: { timeoutMs: timeoutMs / 2, act: async (turn) => turn.reply(await work()) },
+      B: async (turn) => turn.reply(await work()),
+    },
+  })
+
+const ofSleepBeside = (work: () => Promise<string>) => () =>
+  topology({
+    name: 'beside',
+    flows: ['Start -> A -> End'],
+    agents: {
+      A: async (turn) => turn.finish(await Promise.race([turn.step('x', work), turn.sleep(timeoutMs).then(() => 'late')])),
+    },
+  })
+
+const kinds: readonly (readonly [string, (work: () => Promise<string>) => () => Definition<any>])[] = [
+  ['an attempt of an agent', ofAgent],
+  ['a step of a turn', ofTurnStep],
+  ['a step of a graph', ofGraphStep],
+  ['a join', ofJoin],
+  ['a sleep beside a step', ofSleepBeside],
+]
+
+describe('what is at work is waited for before its time is over', () => {
+  for (const [name, make] of kinds)
+    test(name, async () => {
+      const checked = await explore(make(real), { schedules: 20 })
+      expect(checked, checked.text()).toMatchObject({ independent: true, exhaustive: false, violations: [] })
+      for (const { result } of checked.outcomes) expect(result.status).toBe('succeeded')
+      expect(JSON.stringify(checked.outcomes.map(({ result }) => result))).not.toMatch(/TIMEOUT|late/)
+      expect(checked.choices.filter(({ kind }) => kind === 'timeout')).toEqual([])
+      expect(checked.notes.join()).toContain('waited for something that goes around the scheduler')
+    })
+})
+
+describe('what never ends is ended by its deadline', () => {
+  for (const [name, make] of kinds)
+    test(name, async () => {
+      const checked = await explore(make(never), { schedules: 2, patienceMs: 5 })
+      expect(checked.outcomes.length, checked.text()).toBeGreaterThan(0)
+      expect(JSON.stringify(checked.outcomes.map(({ result }) => result))).toMatch(/TIMEOUT|JOIN_INSUFFICIENT|late/)
+    })
+})
+
+test('a step that waits to be tried again sleeps, and is not waited for', async () => {
+  const flaky = () => {
+    let tries = 0
+    return topology({
+      name: 'flaky',
+      flows: ['Start -> A -> End'],
+      agents: {
+        A: async (turn) =>
+          turn.finish(
+            await turn.step(
+              'x',
+              () => {
+                if (++tries < 3) throw new Error('not yet')
+                return 'done'
+              },
+              { timeoutMs, retry: { attempts: 3, backoffMs: 1_000 } },
+            ),
+          ),
+      },
+    })
+  }
+  const checked = await explore(flaky, { schedules: 'all' })
+  expect(checked, checked.text()).toMatchObject({ independent: true, exhaustive: true, notes: [] })
+})
+
+test("that it could take too long is shown by the fault 'timeout'", async () => {
+  const definition = () =>
+    topology({
+      name: 'slow',
+      flows: ['Start -> A -> End'],
+      agents: { A: { timeoutMs, act: async (turn) => turn.finish(await turn.step('x', real)) } },
+    })
+  const checked = await explore(definition, { faults: ['timeout'], schedules: 50 })
+  const seen = checked.outcomes.map(({ result }) => result.status).sort()
+  expect(seen, checked.text()).toEqual(['failed', 'succeeded'])
+})
