@@ -52,7 +52,7 @@ function unmeasured(run: RunFacts, journal: readonly Event[]): Unmeasured {
     ...(ended?.type === 'run.failed' && { error: withoutAttempts(ended.error) }),
     ...(ended !== null && { rollback: ended.rollback ?? 'none' }),
     notUndone: ended?.notUndone ?? [],
-    ...withUndo(run, run.closing ? nothing : started.shape.kind === 'graph' ? graphLists(journal) : listsOf(run)),
+    ...withUndo(run, run.closing ? closedLists(run) : started.shape.kind === 'graph' ? graphLists(journal) : listsOf(run)),
   }
 }
 
@@ -66,6 +66,12 @@ type Lists = Pick<Report, 'agents' | 'interactions' | 'branches' | 'steps' | 'de
 
 /** All that is left of a run that was cancelled or crossed a limit: how far it had come by then depends on the order. */
 const nothing: Lists = { agents: [], interactions: [], branches: [], steps: [], detached: [], choices: [] }
+
+/** That it crossed a limit is then its only choice, and which one it was: another order may have crossed another, or none. */
+function closedLists({ crossed }: RunFacts): Lists {
+  if (crossed === null) return nothing
+  return { ...nothing, choices: [{ at: 'run', kind: crossed === 'LIMIT_TIME' ? 'timeout' : 'limit', decidedBy: [crossed] }] }
+}
 
 /**
  * The choices that plans were, also in a run that was cancelled. Of a plan under a slot that reads cancelled nothing is reported but
@@ -159,6 +165,8 @@ interface RunFacts {
   paused: boolean
   /** It was cancelled, or crossed a limit. */
   closing: boolean
+  /** The code of that limit. */
+  crossed: Failure['code'] | null
   compensating: boolean
   /** By the barrier that each belongs to. */
   readonly plans: Map<string, PlanFacts>
@@ -249,6 +257,7 @@ function newRun(started: Of<'run.started'>): RunFacts {
     ended: null,
     paused: false,
     closing: false,
+    crossed: null,
     compensating: false,
     plans: new Map(),
     left: [],
@@ -280,6 +289,7 @@ function note(run: RunFacts, event: Event): void {
     case 'run.closing':
       run.paused = false
       run.closing = true
+      if (event.cause === 'limit') run.crossed = event.error.code
       return
     case 'run.compensating':
       run.compensating = true

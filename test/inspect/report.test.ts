@@ -521,7 +521,7 @@ describe('a run that was closed', () => {
   const flow = ['Start -> H -> End', 'H <-> A | B', 'A <-> X']
   const agents = { H: forkThen(['A', 'B'], finish, 'any'), A: forkThen(['X'], reply), B: reply, X: reply }
 
-  test('of one that crossed a limit only status and error remain', () => {
+  test('of one that crossed a limit only status and error remain, and that it did is its choice', () => {
     const all = reports({ shape: shape(flow, { limits: { ...defaultLimits, maxTurns: 4 } }), act: by(agents) })
     const { measured: _, ...report } = all.find(({ status }) => status === 'failed') as Report
     const error = { code: 'LIMIT_TURNS', message: expect.any(String) as string, retryable: false, at: {} }
@@ -534,6 +534,7 @@ describe('a run that was closed', () => {
       rollback: 'none',
       notUndone: [],
       ...empty,
+      choices: [{ at: 'run', kind: 'limit', decidedBy: ['LIMIT_TURNS'] }],
     })
   })
 

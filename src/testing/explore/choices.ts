@@ -51,11 +51,25 @@ interface Waiting {
   readonly slots: readonly string[]
 }
 
-function waitingAt({ report, journal }: CountedRun, at: string): Waiting {
-  if (isBarrier(at)) return barrierAt(journal, at)
+function waitingAt({ journal }: CountedRun, at: string): Waiting {
+  return isBarrier(at) ? barrierAt(journal, at) : { agent: agentAt(journal, at), slots: [] }
+}
+
+/** Whose choice it is that is no join: that of the whole run, of an ask, of a turn, of an undo of one, or of a step whose gate has its name. */
+function agentAt(journal: readonly Event[], at: string): string {
+  if (at === 'run') return definitionOf(journal) ?? at
   const branch = branchOf(at)
-  const ofTurn = report.interactions.find((one) => `${one.branch}/${one.turn}` === at)
-  return { agent: ofTurn?.from ?? report.branches.find(({ id }) => id === branch)?.agents.at(-1) ?? at, slots: [] }
+  let last = at
+  for (const event of journal) {
+    if (event.type === 'ask.opened' && event.ask.id === at) return event.ask.agent
+    if (event.type === 'turn.started' && `${event.branch}/${event.turn}` === at) return event.agent
+    if (event.type === 'turn.started' && event.branch === branch) last = event.agent
+  }
+  return last
+}
+
+function definitionOf([started]: readonly Event[]): string | null {
+  return started?.type === 'run.started' ? started.definition : null
 }
 
 /** Who has opened a barrier, and with which calls: the run itself with its first branches, a fork with those of the turn before it. */
@@ -65,9 +79,8 @@ function barrierAt(journal: readonly Event[], at: string): Waiting {
   const turn = journal.findLast((event, index) => event.type === 'turn.completed' && event.branch === branch && index < opened)
   if (turn?.type === 'turn.completed' && turn.action.type === 'fork')
     return { agent: turn.agent, slots: numberedAlike(turn.action.calls.map(({ to }) => to)) }
-  const [started] = journal
   const first = journal.flatMap((event) => (event.type === 'branch.opened' && event.barrier === at ? [event.to] : []))
-  return { agent: started?.type === 'run.started' ? started.definition : at, slots: numberedAlike(first) }
+  return { agent: definitionOf(journal) ?? at, slots: numberedAlike(first) }
 }
 
 /** Slots by the agents that were called; those called more than once with their number. */

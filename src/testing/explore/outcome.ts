@@ -74,7 +74,7 @@ export async function outcomeOf(played: Played, setting: Setting, observing: Obs
   }
   if (told.output !== undefined) told.output = sorted('output', told.output, observing.bags)
   return {
-    choices: JSON.stringify([report.choices, closingOf(journal), faultsOf(played, setting), ...runs.flatMap(chosenIn)]),
+    choices: JSON.stringify([report.choices, isCancelled(journal), faultsOf(played, setting), ...runs.flatMap(chosenIn)]),
     status: report.error === undefined ? report.status : `${report.status} ${report.error.code}`,
     told: canonical(JSON.stringify([told, observed])),
     shown: canonical(shownOf(played, runs, counts)),
@@ -98,7 +98,7 @@ const comparable = ({ report }: CountedRun) => ({ ...report, runId: undefined, c
 /** What an order has decided in a child run, or of what was left of one, if it did. */
 function chosenIn({ run, report, journal, left }: CountedRun): unknown[] {
   // Of the run itself, the rest has been said.
-  const chosen = run === '' ? [] : [...report.choices, ...[closingOf(journal) ?? []].flat()]
+  const chosen = run === '' ? [] : [...report.choices, ...(isCancelled(journal) ? ['cancel'] : [])]
   return chosen.length + left.length > 0 ? [[run, chosen, left]] : []
 }
 
@@ -119,12 +119,9 @@ function countedIn(own: string, runs: readonly CountedRun[]): (place: Place) => 
   return ({ run, branch, agent }) => byRun.get(run.slice(own.length))?.(branch, agent) ?? false
 }
 
-/** Why a run was closed early: then that is all that an order may not change. That its time is over is a choice of its own. */
-function closingOf(journal: readonly Event[]): string | null {
-  const closing = journal.find((event) => event.type === 'run.closing')
-  if (closing?.type !== 'run.closing') return null
-  return closing.cause === 'limit' && closing.error.code === 'LIMIT_TIME' ? 'timeout' : closing.cause
-}
+/** Whether somebody has cancelled it: then that is all that an order may not change. */
+const isCancelled = (journal: readonly Event[]): boolean =>
+  journal.some((event) => event.type === 'run.closing' && event.cause === 'cancel')
 
 /** The agents that were made to fail, and where: for equal faults, outcomes are equal. Crashes and duplicates must change nothing. */
 function faultsOf({ taken }: Played, { faults }: Setting): string[] {

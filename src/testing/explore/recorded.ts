@@ -81,7 +81,7 @@ function choiceOf(event: Event): { readonly at: string; readonly how: string } |
     case 'turn.failed':
       return event.timedOut === true ? { at: turnOf(event), how: 'timed out' } : null
     case 'run.closing':
-      return { at: 'run', how: event.cause }
+      return { at: 'run', how: event.cause === 'limit' ? event.error.code : event.cause }
     default:
       return null
   }

@@ -148,9 +148,9 @@ function replayedIn({ outcomes }: Search): ExplorationData['replayed'] {
 /** Where no order comes to its end, that all are equal says little: most often something was not given to the check. */
 function failingIn({ outcomes }: Search): string[] {
   const errors = outcomes.map(({ first }) => first.outcome.runs[0]?.report.error)
-  const [error] = errors
-  if (error === undefined || errors.includes(undefined)) return []
-  return [`the run fails in every order that was played: ${error.code} ${error.message}`]
+  if (errors.length === 0 || errors.includes(undefined)) return []
+  const told = new Set(errors.flatMap((error) => (error === undefined ? [] : [`${error.code} ${error.message}`])))
+  return [`the run fails in every order that was played: ${[...told].join('; or ')}`]
 }
 
 function notesOf(away: readonly string[], crashes: number): string[] {
