@@ -87,7 +87,8 @@ describe('what was found', () => {
     for (let seed = 2; racy.independent; seed++) racy = await explore(drawing, { seed })
     const told = /^Play (\S+) again: --replay \1 --seed (\S+), or the options \{ replay: '\1', seed: '\2' \}/m.exec(racy.text())
     const [, replay = '', seed = ''] = told ?? []
-    expect({ replay, seed }).toEqual({ replay: racy.divergence?.b, seed: racy.data().seed })
+    expect({ replay, seed }).toEqual({ replay: racy.divergence?.b, seed: racy.seed })
+    expect(racy.data().seed).toBe(racy.seed)
     const again = await explore(drawing, { replay, seed })
     expect(again.outcomes[0]?.result).toEqual(racy.outcomes.find(({ schedule }) => schedule !== 'first')?.result)
     const stuck = await explore(

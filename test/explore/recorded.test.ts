@@ -177,6 +177,25 @@ test('a check in which every schedule leaves the record shows nothing, and says 
   expect(checked.text()).toContain('Nothing could be compared')
 })
 
+test('a run that waits for a person comes to its end in no order: that is refused with what to do, as without answers', async () => {
+  const asking = topology({
+    name: 'asking',
+    flows: ['Start -> Clerk -> End', 'Clerk -> User'],
+    agents: { Clerk: { act: { request: (turn) => turn.ask('sure?'), answer: (turn, yes) => turn.finish(yes) } } },
+  })
+  await using tutti = await open({ store: 'memory:', definitions: [asking] })
+  const run = await tutti.start(asking, { id: 'R' })
+  for await (const event of run.events()) if (event.type === 'ask.opened') break
+  await expect(exploreRun(tutti, 'R')).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    message: expect.stringContaining('Clerk asks a person'),
+    hint: expect.stringContaining('answers'),
+  })
+  await run.answer('r~1', 'yes')
+  await run.result()
+  expect(await exploreRun(tutti, 'R')).toMatchObject({ independent: true })
+})
+
 test('a run is played as what it was: its id, tags, keys, chance and start are those of the record, in child runs too', async () => {
   const told = async (step: any) => [
     step.runId,

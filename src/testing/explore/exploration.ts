@@ -24,6 +24,8 @@ export interface Exploration<O = unknown> {
   readonly exhaustive: boolean
   readonly schedules: number
   readonly distinct: number
+  /** What chance brought: a schedule is played again with it. */
+  readonly seed: string
   readonly outcomes: readonly {
     readonly digest: string
     readonly count: number

@@ -73,6 +73,8 @@ export class Search {
   longest = 0
   /** Where schedules left what was recorded, and how many did. */
   readonly left: Map<string, number> = new Map()
+  /** Who asked a person there. */
+  asks: string | null = null
   /** The schedules that were played, as far as they are kept. */
   readonly explored: Schedule[] = []
 
@@ -125,6 +127,7 @@ export class Search {
     }
     if (played.left === null && !played.broken.some(({ invariant }) => invariant === 'prompt')) this.agrees = true
     if (played.left !== null) {
+      this.asks ??= played.asks
       this.left.set(played.left, (this.left.get(played.left) ?? 0) + 1)
       return
     }

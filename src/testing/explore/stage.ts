@@ -67,6 +67,8 @@ export interface Played {
   readonly crashes: number
   /** Where it left what was recorded, and was not followed further. */
   readonly left: string | null
+  /** Who asked a person there that the record has no answer of. */
+  readonly asks: string | null
 }
 
 /** A turn that is executed five times with no progress fails, as it should: more crashes than this would be another story. */
@@ -132,6 +134,7 @@ class Stage {
   #reviving: Promise<void> | null = null
   #crashes = 0
   #left: string | null = null
+  #asks: string | null = null
   #steered = 0
   /** Asks again for what somebody has asked of the run and had no answer to yet. */
   readonly #unanswered = new Set<() => void>()
@@ -217,6 +220,7 @@ class Stage {
       givenUp: this.#scheduler.end === 'given-up',
       crashes: this.#crashes,
       left: this.#left,
+      asks: this.#asks,
     }
   }
 
@@ -571,6 +575,7 @@ class Stage {
     const runs = [...this.#states].filter(([, state]) => !isOver(state))
     const [asked] = runs.flatMap(([, { asks }]) => [...asks.values()])
     if (asked !== undefined && this.#setting.recorded !== null) {
+      this.#asks = asked.agent
       this.#left ??= `${asked.agent} asks, and nobody had answered`
       return
     }

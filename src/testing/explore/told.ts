@@ -1,4 +1,5 @@
 import type { RunResult } from '../../engine/tutti.js'
+import { TuttiError } from '../../define/tutti-error.js'
 import { reportOf } from '../../inspect/report.js'
 import { painted, unpainted } from '../../inspect/theme.js'
 import { deepFreeze } from '../../kernel/deep-freeze.js'
@@ -32,6 +33,7 @@ export interface About {
 export async function exploration<O>(search: Search, about: About): Promise<Exploration<O>> {
   const divergence = await divergenceOf(search)
   const violations = await violationsOf(search, [...search.violations, ...departuresOf(search, about)])
+  if (search.asks !== null && search.outcomes.length === 0 && violations.length === 0) throw unanswered(search.asks)
   // Where every schedule left the record there is nothing to compare, and nothing is shown.
   const independent = divergence === null && violations.length === 0 && search.outcomes.length > 0
   const choices = choicesOf(search.outcomes)
@@ -65,6 +67,12 @@ export async function exploration<O>(search: Search, about: About): Promise<Expl
   return result<O>(search, deepFreeze(data))
 }
 
+/** A run that waits for somebody comes to its end in no order: that is for whoever asks for the check to mend, and nothing was found. */
+const unanswered = (agent: string): TuttiError =>
+  new TuttiError('INVALID_INPUT', `${agent} asks a person, and in the recorded run nobody has answered yet: nothing could be compared`, {
+    hint: 'play it again once it is answered, or its definition with answers of your own: explore({ answers: (ask) => … }), or for tutti check <file>: export const check = { answers: (ask) => … }',
+  })
+
 function result<O>(search: Search, data: ExplorationData): Exploration<O> {
   const { divergence } = data
   const outcomes = search.outcomes.map(({ digest, count, first }) => ({
@@ -79,6 +87,7 @@ function result<O>(search: Search, data: ExplorationData): Exploration<O> {
     exhaustive: data.exhaustive,
     schedules: data.schedules,
     distinct: data.distinct,
+    seed: data.seed,
     outcomes,
     ...(divergence !== null && { divergence: publicOf(divergence) }),
     violations: data.violations.map(({ invariant, schedule, explain }) => ({ invariant, schedule, explain })),
