@@ -8,14 +8,14 @@ import { exploreRun } from '../testing/explore/explore-run.js'
 import { freshModule } from '../testing/explore/fresh-module.js'
 import type { CliCommand } from './cli-command.js'
 import { againHelp, jsonOption, storeOption } from './cli-command.js'
-import { wrongUse } from './cli-error.js'
+import { CliError, wrongUse } from './cli-error.js'
 import { definitionOf } from './definition-of.js'
-import { exitCode } from './exit-code.js'
+import { exitCode, type ExitCode } from './exit-code.js'
 import { findRun } from './find-run.js'
 import { jsonArgument } from './json-argument.js'
 import { type Loaded, loadFile } from './load-file.js'
 import { Session } from './session.js'
-import { drawn } from './shown.js'
+import { drawn, shown } from './shown.js'
 import { openExisting } from './stores.js'
 import type { Terminal } from './terminal.js'
 import { loadedFor } from './work.js'
@@ -51,7 +51,7 @@ export const command: CliCommand = {
       .option(...jsonOption)
       .addHelpText(
         'after',
-        `\nModels are simulated unless the file exports \`models\`; a file that exports \`check\` says there what else explore() takes: answers, allow, faults, observe.\n\n${againHelp}`,
+        `\nModels are simulated unless the file exports \`models\`; a file that exports \`check\` says there what else explore() takes: answers, resources, allow, faults, observe. All code but that of models is executed in every order, also that of steps, tools and resources.\n\n${againHelp}`,
       ),
   run: async (terminal, [file], options: Options) => {
     const schedules = schedulesOf(options.schedules)
@@ -62,22 +62,45 @@ export const command: CliCommand = {
     }
     const found =
       options.fromRun === undefined
-        ? await ofFile(file as string | undefined, options, said)
+        ? await ofFile(terminal, file as string | undefined, options, said)
         : await ofRun(terminal, options.fromRun, file as string | undefined, options.store, said)
     // First what needs no file: what took long to find is not lost to a folder that is not there.
     if (options.json === true) terminal.json(found.data())
     else terminal.data(drawn(found.text({ color: terminal.isColoured })))
-    if (options.html !== undefined) written(terminal, found.html(), options.html)
-    if (options.junit !== undefined) written(terminal, found.junit(), options.junit)
-    return found.independent ? exitCode.done : exitCode.race
+    const exit = exitOf(found)
+    const [first, ...others] = [
+      ...unwritten(terminal, options.html, () => found.html()),
+      ...unwritten(terminal, options.junit, () => found.junit()),
+    ]
+    if (first !== undefined) throw new CliError(exit === exitCode.done ? exitCode.failed : exit, first, undefined, others)
+    return exit
   },
+}
+
+/** Where every order left the record nothing was compared: that is no race. */
+function exitOf({ independent, distinct, violations }: Exploration): ExitCode {
+  if (independent) return exitCode.done
+  return distinct === 0 && violations.length === 0 ? exitCode.failed : exitCode.race
+}
+
+/** Why a file could not be written, if so: that keeps no other from being written, and does not change what was found. */
+function unwritten(terminal: Terminal, file: string | undefined, text: () => string): string[] {
+  if (file === undefined) return []
+  try {
+    written(terminal, text(), file)
+    return []
+  } catch (error) {
+    if (error instanceof CliError) return [error.message]
+    throw error
+  }
 }
 
 type Said = Pick<ExploreOptions<unknown, unknown>, 'schedules' | 'seed' | 'replay'>
 
-async function ofFile(file: string | undefined, { input }: Options, said: Said): Promise<Exploration> {
+async function ofFile(terminal: Terminal, file: string | undefined, { input }: Options, said: Said): Promise<Exploration> {
   if (file === undefined) throw wrongUse('check: say which file, or which run with --from-run')
   const loaded = await loadFile({ file, export: 'default' })
+  warnOfResources(terminal, loaded)
   // The file's own exports are what they are: explore says what it can't take.
   const given = {
     // Thousands of orders: nobody wants to pay for them who has not said so.
@@ -102,6 +125,7 @@ async function ofRun(
   const row = await findRun(store, run)
   const loaded = await loadedFor(row, file)
   if (loaded === null) throw wrongUse(`check: no file is recorded for ${row.id}`, 'name the file that has its definition')
+  warnOfResources(terminal, loaded)
   await using session = await Session.open(terminal, store, null)
   const { resources } = loaded.given
   const fresh = freshOf(loaded)
@@ -111,6 +135,14 @@ async function ofRun(
     definition: async () => definitionOf(await fresh(), row) as Definition<any>,
     ...said,
   })
+}
+
+/** Those of the file are the real ones, and orders are many. */
+function warnOfResources(terminal: Terminal, { given, check }: Loaded): void {
+  if (given.resources === undefined || 'resources' in check) return
+  terminal.note(
+    shown`the resources that the file exports are used in every order; for others: export const check = { resources: () => [ … ] }`,
+  )
 }
 
 /** What a file says of its race check and no record has. */

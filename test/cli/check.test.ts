@@ -41,15 +41,60 @@ describe('check', () => {
     expect(new Set(again.map(({ outcomes }) => outcomes[0]?.digest)).size).toBe(2)
   })
 
-  test('says what was found also if it can not be written where it is to be', async () => {
+  test('says what was found also if it can not be written where it is to be: the code says what was found, and the other file is written', async () => {
     using place = new Place()
     place.write('racy.mjs', racy)
-    const { code, out, err } = await place.tutti('check', 'racy.mjs', '--html', 'nowhere/found.html')
-    expect({ code, out, err }).toEqual({
-      code: 1,
-      out: expect.stringContaining('The output depends on the order'),
-      err: expect.stringMatching(/^tutti: nowhere\/found\.html could not be written: /),
-    })
+    place.write('asking.mjs', `${files.asking}export const check = { answers: () => 'yes' }\n`)
+    const [found, sound] = await Promise.all([
+      place.tutti('check', 'racy.mjs', '--html', 'nowhere/found.html', '--junit', 'found.xml'),
+      place.tutti('check', 'asking.mjs', '--html', 'nowhere/found.html', '--junit', 'nowhere/found.xml'),
+    ])
+    expect(found).toMatchObject({ code: 5, out: expect.stringContaining('The output depends on the order') })
+    expect(found.err).toMatch(/^tutti: nowhere\/found\.html could not be written: /m)
+    expect(place.read('found.xml')).toMatch(/<failure/)
+    expect(sound).toMatchObject({ code: 1, out: expect.stringContaining('The same outcome in every order') })
+    expect(sound.err).toMatch(/found\.html could not be written: [^]*found\.xml could not be written: /)
+  })
+
+  test('says that the resources of a file are used in every order, unless its check gives others', async () => {
+    using place = new Place()
+    const using = `import { appendFileSync } from 'node:fs'
+import { resource, topology } from 'tutti'
+const db = resource('db')
+export default topology({ name: 'using', flows: ['Start -> A -> End'], agents: { A: (turn) => turn.finish(turn.use(db).size()) } })
+export const resources = [db.of({ size: () => (appendFileSync('used.log', 'x'), 1) })]
+`
+    place.write('real.mjs', using)
+    place.write('fake.mjs', `${using}export const check = { resources: () => [db.of({ size: () => 2 })] }\n`)
+    const fake = await place.tutti('check', 'fake.mjs')
+    expect(fake).toMatchObject({ code: 0, err: '' })
+    expect(place.has('used.log')).toBe(false)
+    const real = await place.tutti('check', 'real.mjs')
+    expect(real.code).toBe(0)
+    expect(real.err).toMatch(/the resources that the file exports are used in every order; .*check = \{ resources: \(\) => \[ … \] \}/)
+    await place.tutti('run', 'real.mjs', '--id', 'r')
+    expect((await place.tutti('check', '--from-run', 'r')).err).toContain('are used in every order')
+  })
+
+  test('a recorded run that waits for a person is no race: what to do is said', async () => {
+    using place = new Place()
+    place.write('asking.mjs', files.asking)
+    expect((await place.tutti('run', 'asking.mjs', '--id', 'a', '-i', '"tea?"')).code).toBe(4)
+    const { code, err } = await place.tutti('check', '--from-run', 'a')
+    expect(code).toBe(2)
+    expect(err).toMatch(/INVALID_INPUT: Clerk asks a person, and in the recorded run nobody has answered yet.*check = \{ answers/)
+  })
+
+  test('a recorded run that every order leaves was compared with nothing, which is no race', async () => {
+    using place = new Place()
+    const calling = (name: string) => `import { graph } from 'tutti'
+export default graph('calling').step('a', { run: ({ step }) => step('${name}', () => 1) }).output()
+`
+    place.write('calling.mjs', calling('one'))
+    await place.tutti('run', 'calling.mjs', '--id', 'c')
+    place.write('calling.mjs', calling('another'))
+    const found = await place.tutti('check', '--from-run', 'c')
+    expect(found).toMatchObject({ code: 1, out: expect.stringContaining('Nothing could be compared') })
   })
 
   test('has nothing against what depends on no order, with the input and the answers of a recorded run', async () => {
