@@ -27,7 +27,7 @@ import { HeldTurns } from './held-turns.js'
 import { eventsOf, journalOf } from './journal.js'
 import { Listeners } from './listeners.js'
 import { isBehind, Lookout } from './lookout.js'
-import { Loop, saysMore } from './loop.js'
+import { isMarkedStill, Loop, saysMore } from './loop.js'
 import { isOutOfReach } from './out-of-reach.js'
 import type { Outcome, RunEntry, Unsure } from './run-entry.js'
 import { newEntry } from './run-entry.js'
@@ -458,12 +458,13 @@ export class Engine {
   }
 
   #mayStart(entry: RunEntry): Maybe<boolean> {
-    return this.#backlog.isFull ? this.#startLater(entry) : this.#lookout.stillOwns(entry)
+    return this.#backlog.isFull || isMarkedStill(entry) ? this.#startLater(entry) : this.#lookout.stillOwns(entry)
   }
 
-  /** Too much is not durable yet: the effect waits, and by then the run may be another's. */
+  /** Too much is not durable yet, or the store takes a turn for one that still waits for its agent: the effect waits, and by then the run may be another's. */
   async #startLater(entry: RunEntry): Promise<boolean> {
     while (this.#backlog.isFull) await this.#backlog.room()
+    while (isMarkedStill(entry) && entry.broken === null && !this.#closed) await this.#loop.passes(entry)
     return this.#lookout.stillOwns(entry)
   }
 

@@ -526,6 +526,12 @@ export function saysMore({ owner, claiming, held, marked }: RunEntry): boolean {
   return false
 }
 
+/** Whether the store has it that a run waits for an agent for which it waits no more: who dies in a turn of that agent would be taken for one that only waited. */
+export function isMarkedStill({ held, marked }: RunEntry): boolean {
+  for (const agent of marked.keys()) if (!held.has(agent)) return true
+  return false
+}
+
 function agentMarks(before: Holds, after: Holds): Mark[] {
   if (before.size === 0 && after.size === 0) return []
   return [

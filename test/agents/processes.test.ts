@@ -1,6 +1,6 @@
 import * as tutti from 'tutti'
 import { expect, test } from 'vitest'
-import { inOrder } from '../durable/children/plays.js'
+import { deadly, inOrder } from '../durable/children/plays.js'
 import { Child, patience, Place, until } from '../durable/processes.js'
 
 const options = { name: 'order', steps: ['a', 'b'] }
@@ -40,3 +40,31 @@ test('a pause outlives the process that was killed with it: the next one waits, 
   // What was recorded before is not executed again.
   expect(place.lines('executed')).toEqual(['a', 'b', 'b'])
 })
+
+test.each(['killed', 'closed'])(
+  'a turn that waited for its agent in a process that was %s is given up after five deaths all the same',
+  patience,
+  async (how) => {
+    using place = new Place()
+    const definition = deadly(tutti, (line) => place.write(line), { die: () => {} })
+    const opened = () => tutti.open({ store: place.store, definitions: [definition], invariants: true })
+    const first = await opened()
+    const name = (await first.agents.list())[0]?.name ?? ''
+    await first.agents.pause(name)
+    await using child = how === 'killed' ? new Child('player', place, { play: 'deadly', ids: ['run'] }) : null
+    if (child === null) await first.start(definition, { id: 'run', key: 'start run' })
+    await until('it waits', async () => (await first.runs()).runs.some(({ waitsFor }) => waitsFor.includes('agent')))
+    await first.close()
+    await child?.kill()
+
+    await using caller = await tutti.open({ store: place.store })
+    await caller.agents.resume(name)
+    for (let death = 1; death <= 5; death++) {
+      await using deadlyOne = new Child('player', place, { play: 'deadly', ids: ['run'] })
+      expect(await deadlyOne.end()).toBe('SIGKILL')
+    }
+    await using last = await opened()
+    expect(await (await last.run('run')).result()).toMatchObject({ status: 'failed', error: { code: 'TURN_CRASHED' } })
+    expect(place.lines('executed')).toHaveLength(5)
+  },
+)
