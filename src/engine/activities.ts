@@ -45,7 +45,7 @@ export interface ActivityOwner {
   idempotencyKey(): string
   /** Says something; `settled` is told, once, whether it was refused. */
   say(command: Command, settled: (outcome: { readonly refusal?: Refusal | undefined }) => void): void
-  /** Durable sleeps don't count against the attempt's timeout. */
+  /** Whether all that its body waits for are durable sleeps has changed: they don't count against the attempt's timeout. */
   onSleeping(sleeping: boolean): void
   /** The body has asked for something else than the journal says: the attempt is over. */
   onBroken(error: Error): void
@@ -98,6 +98,8 @@ export class Activities implements ContextOwner {
   /** How many steps the body waits for, and how many of them it only sleeps. */
   #open = 0
   #sleeping = 0
+  /** Its owner was told that there are only sleeps. */
+  #toldSleeping = false
   #running = 0
   /** Who waits for the last of them. */
   readonly #quiet: (() => void)[] = []
@@ -173,8 +175,11 @@ export class Activities implements ContextOwner {
 
   /** Whether the body waits for nothing but durable sleeps, as far as can be known of it. */
   get isAsleep(): boolean {
-    const quiet = !this.#pumping && this.#running === 0 && this.#delivered === this.#results.length
-    return quiet && this.#sleeping > 0 && this.#open === this.#sleeping
+    return this.#onlySleeps && !this.#pumping && this.#running === 0 && this.#delivered === this.#results.length
+  }
+
+  get #onlySleeps(): boolean {
+    return this.#sleeping > 0 && this.#open === this.#sleeping
   }
 
   /** A result is durable: it is delivered when its turn comes. */
@@ -264,6 +269,7 @@ export class Activities implements ContextOwner {
     if (problem !== null) return this.#break(problem, step)
     step.isOpen = true
     this.#open++
+    if (this.#sleeping > 0) this.#tellSleeping()
     const starts = record === null || record.status === 'started' || record.status === 'sleeping'
     // Mostly there is nothing to wait for.
     if (starts && !this.#pumping && this.#delivered === this.#results.length) return this.#begin(step)
@@ -272,9 +278,21 @@ export class Activities implements ContextOwner {
   }
 
   #close(step: CalledStep): CalledStep {
+    const before = this.#sleeping
     step.isOpen = false
     this.#open--
+    if (step.isSleeping) this.#sleeping--
+    step.isSleeping = false
+    if (before > 0) this.#tellSleeping()
     return step
+  }
+
+  /** A body that is aborted is not timed any more. */
+  #tellSleeping(): void {
+    const onlySleeps = this.#onlySleeps
+    if (onlySleeps === this.#toldSleeping || this.#aborted !== null) return
+    this.#toldSleeping = onlySleeps
+    this.#owner.onSleeping(onlySleeps)
   }
 
   /** Why a call is not the one that the journal has under its key; null if it is. */
@@ -356,7 +374,6 @@ export class Activities implements ContextOwner {
     this.#idle = 0
     if (record === null) return
     this.#lastAt = record.at
-    if (step.isSleeping) this.#setSleeping(step, false)
     if (record.status === 'completed') step.give(record.value)
     else if (record.status === 'failed') step.fail(errorOf(record.error))
     step.letGo()
@@ -364,13 +381,6 @@ export class Activities implements ContextOwner {
 
   #startWaiting(): void {
     if (this.#waiting.length > 0) for (const step of this.#waiting.splice(0)) this.#begin(step)
-  }
-
-  #setSleeping(step: CalledStep, isSleeping: boolean): void {
-    const before = this.#sleeping
-    step.isSleeping = isSleeping
-    this.#sleeping += isSleeping ? 1 : -1
-    if (before > 0 !== this.#sleeping > 0) this.#owner.onSleeping(isSleeping)
   }
 
   #speakerOf({ key, name, delivered }: CalledStep): ActivitySpeaker {
@@ -391,7 +401,9 @@ export class Activities implements ContextOwner {
 
   #begin(step: CalledStep): void {
     if (step.run !== null) return this.#execute(step)
-    this.#setSleeping(step, true)
+    step.isSleeping = true
+    this.#sleeping++
+    this.#tellSleeping()
     if (step.record?.status !== 'sleeping') this.#owner.say({ type: 'sleep.start', ...this.#speakerOf(step), ms: step.ms }, nothing)
   }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { deferred, forksEach, hub, journal, opened, rest, solo, type SoloTurn, timed, type WorkerTurn } from './opened.js'
+import { deferred, forksEach, hub, journal, opened, rest, solo, type SoloTurn, timed, untilAborted, type WorkerTurn } from './opened.js'
 
 test('a sleep lasts as long as it says, on the clock of the run', async () => {
   await using at = await timed()
@@ -94,6 +94,50 @@ test('a step that is called sleep is a step', async () => {
   await at.clock.advance(50_000)
   held.resolve()
   expect(await run.result()).toMatchObject({ status: 'succeeded', output: 'done' })
+})
+
+test.each([
+  ['that lost its race', (turn: SoloTurn) => Promise.race([turn.step('quick', () => 1), turn.sleep(3_600_000)])],
+  ['that is slept beside it', (turn: SoloTurn) => void turn.sleep(3_600_000).catch(() => {})],
+])('the time of an attempt counts while a step is at work, also beside a sleep %s', async (_, sleeps) => {
+  await using at = await timed()
+  const run = await at.tutti.start(
+    solo({
+      timeoutMs: 1_000,
+      act: async (turn: SoloTurn) => {
+        await sleeps(turn)
+        await turn.step('work', ({ signal }) => untilAborted(signal))
+        return turn.finish()
+      },
+    }),
+  )
+  await at.clock.advance(999)
+  expect(await run.status()).toBe('running')
+  await at.clock.advance(1)
+  expect(await run.result()).toMatchObject({ status: 'failed', error: { code: 'TIMEOUT' } })
+})
+
+test('it stands still while nothing but sleeps is left, and counts on when a step begins beside them', async () => {
+  await using at = await timed()
+  const run = await at.tutti.start(
+    solo({
+      timeoutMs: 1_000,
+      act: async (turn: SoloTurn) => {
+        const work = (ms: number) => turn.step('work', () => at.clock.sleep(ms))
+        const long = turn.sleep(100_000)
+        await work(400)
+        await turn.sleep(10_000)
+        await work(400)
+        await long
+        await turn.step('rest', ({ signal }) => untilAborted(signal))
+        return turn.finish()
+      },
+    }),
+  )
+  await at.clock.advance(100_199)
+  expect(await run.status()).toBe('running')
+  await at.clock.advance(1)
+  expect(await run.result()).toMatchObject({ status: 'failed', error: { code: 'TIMEOUT' } })
 })
 
 test('a sleep that is none is refused', async () => {
