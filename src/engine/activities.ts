@@ -404,7 +404,14 @@ export class Activities implements ContextOwner {
     step.isSleeping = true
     this.#sleeping++
     this.#tellSleeping()
+    if (this.#running > 0) for (const other of this.#steps.values()) if (other.isUntold) this.#tellStarted(other)
     if (step.record?.status !== 'sleeping') this.#owner.say({ type: 'sleep.start', ...this.#speakerOf(step), ms: step.ms }, nothing)
+  }
+
+  /** It is at work beside a sleep. */
+  #tellStarted(step: CalledStep): void {
+    step.isUntold = false
+    this.#owner.say({ type: 'activity.start', ...this.#speakerOf(step) }, nothing)
   }
 
   #execute(step: CalledStep): void {
@@ -418,10 +425,16 @@ export class Activities implements ContextOwner {
     )
   }
 
-  /** Records the start of what must not be repeated, can be undone, or uses what is limited. */
+  /**
+   * Records the start of what must not be repeated, can be undone, or uses what is limited; and of what is at work beside a sleep: if the
+   * process dies of it, the turn would be taken for one that only slept.
+   */
   #start(step: CalledStep): void {
     const { idempotent, undo, reserve } = step.options
-    if (idempotent !== false && undo === undefined && reserve === undefined) return this.#try(step, 1)
+    if (idempotent !== false && undo === undefined && reserve === undefined && this.#sleeping === 0) {
+      step.isUntold = step.record === null
+      return this.#try(step, 1)
+    }
     const here = step.record?.status === 'started'
     const left = idempotent === false ? this.#leftOf(step) : undefined
     const speaker = this.#speakerOf(step)
@@ -538,6 +551,7 @@ export class Activities implements ContextOwner {
       const command = outcomeOf(this.#speakerOf(step), result, options)
       // What was done after the abort is used for nothing, but if it can be undone, it must be known.
       const counts = this.#aborted === null || (options.undo !== undefined && command.type === 'activity.complete')
+      step.isUntold = false
       if (counts) return this.#record(command)
       if (command.type === 'activity.complete') this.#port.returnedLate()
       this.#leave()

@@ -19,6 +19,7 @@ import { CodedFailure } from '../define/failure-of.js'
 import { isOutOfReach, waitFor } from './out-of-reach.js'
 import type { RunEntry } from './run-entry.js'
 import { startRun } from './start.js'
+import type { Store } from './store.js'
 import { closedEngine } from './while-open.js'
 
 /** `<run>:<step>` or `<run>:<step>:<item>`, with `@2`, `@3`… when its step is tried again: the same on every execution of an attempt. */
@@ -54,6 +55,13 @@ function childrenOf(state: State): Child[] {
     return what === 'child' ? [{ id: undoRunId(key), isWanted: true }] : []
   })
   return [...ofStep(attemptsOf(state), true), ...ofStep(state.aborting.values(), false), ...undos]
+}
+
+/** The branches of those steps of a run whose own run is not there: what comes before it is code like any other, which its process may die of. */
+export async function unbegunIn(store: Store, state: State): Promise<string[]> {
+  const waiting = attemptsOf(state).filter(({ agent }) => runsChild(state, agent))
+  const found = await Promise.all(waiting.map((attempt) => store.load(childRunId(state, attempt), { after: Number.MAX_SAFE_INTEGER })))
+  return waiting.flatMap(({ branch }, place) => (found[place] === null ? [branch] : []))
 }
 
 /** The runs that a run has waited for, by its journal. */

@@ -1,4 +1,4 @@
-import { missedBy } from './child-run.js'
+import { missedBy, unbegunIn } from './child-run.js'
 import type { Command } from '../kernel/command.js'
 import { newState } from '../kernel/state.js'
 import { thrownText } from '../kernel/thrown-text.js'
@@ -100,6 +100,7 @@ export class TakeOver {
     if (entry.owner !== null) this.#port.lost(entry)
     if (definition === null) return this.#giveBack(entry, row, `there is no version ${row.version} of ${row.definition} here`)
     const marked = await markedIn(store, row)
+    const branches = entry.state.held ? await unbegunIn(store, entry.state) : []
     entry.definition = definition
     entry.marked = marked
     entry.owner = { worker, epoch: row.epoch }
@@ -111,7 +112,8 @@ export class TakeOver {
       under?.digest === definition.shape.digest ? undefined : { ...definition.shape, limits: (under ?? definition.shape).limits }
     entries.set(row.id, entry)
     const waited = marked.size > 0 ? { waited: [...marked.keys()] } : {}
-    const claim = { type: 'run.claim', epoch: row.epoch, ...(shape !== undefined && { shape }), ...waited } as const
+    const unbegun = branches.length > 0 ? { unbegun: branches } : {}
+    const claim = { type: 'run.claim', epoch: row.epoch, ...(shape !== undefined && { shape }), ...waited, ...unbegun } as const
     const missed = await missedBy(engine, entry.state)
     // In the same append: nothing of it is performed before. A pause comes before the claim: then it was given paused.
     const said = missed === null ? [claim] : missed.type === 'run.pause' ? [missed, claim] : [claim, missed]

@@ -42,7 +42,13 @@ export type Command =
       /** The run only undoes what another has done. */
       readonly undoes?: UndoneRun
     }
-  | { readonly type: 'run.claim'; readonly epoch: number; readonly shape?: Shape; readonly waited?: readonly string[] }
+  | {
+      readonly type: 'run.claim'
+      readonly epoch: number
+      readonly shape?: Shape
+      readonly waited?: readonly string[]
+      readonly unbegun?: readonly string[]
+    }
   | { readonly type: 'run.release' }
   | { readonly type: 'run.pause'; readonly by?: string }
   | { readonly type: 'run.resume'; readonly by?: string }
@@ -81,7 +87,7 @@ export type Command =
       readonly notUndone?: readonly string[]
       readonly usage?: Usage
     } & Speaker)
-  /** The activity must not be repeated, can be undone, or uses what is limited: its start is recorded before it runs. */
+  /** The activity must not be repeated, can be undone, uses what is limited, or is at work while its turn sleeps as well: its start is recorded. */
   | ({ readonly type: 'activity.start'; readonly undo?: UndoMark; readonly reserve?: Reserve } & ActivitySpeaker)
   | ({ readonly type: 'activity.complete'; readonly value?: unknown; readonly usage?: Usage } & ActivitySpeaker)
   | ({ readonly type: 'activity.fail'; readonly error: Failure; readonly usage?: Usage } & ActivitySpeaker)

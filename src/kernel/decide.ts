@@ -220,7 +220,7 @@ function startGraph(draft: Draft, { steps, stragglers, limits }: GraphShape): nu
 }
 
 /** A worker takes the run over. Whoever had it is fenced off, so that what it was aborting has ended. */
-function claim(draft: Draft, { epoch, shape, waited }: Extract<Command, { type: 'run.claim' }>): Refusal | null {
+function claim(draft: Draft, { epoch, shape, waited, unbegun }: Extract<Command, { type: 'run.claim' }>): Refusal | null {
   if (isOver(draft.state)) return refuse('RUN_ENDED', `the run ${draft.state.run?.id} has ended`)
   if (shape !== undefined) {
     const problem = cannotContinue(draft.state, shape)
@@ -228,7 +228,13 @@ function claim(draft: Draft, { epoch, shape, waited }: Extract<Command, { type: 
     // What may have been done is known by the version that it was begun under.
     fenceAborted(draft)
   }
-  emit(draft, { type: 'run.claimed', epoch, ...(shape !== undefined && { shape }), ...(waited !== undefined && { waited }) })
+  emit(draft, {
+    type: 'run.claimed',
+    epoch,
+    ...(shape !== undefined && { shape }),
+    ...(waited !== undefined && { waited }),
+    ...(unbegun !== undefined && { unbegun }),
+  })
   fenceAborted(draft)
   giveUpCrashing(draft)
   if (shape !== undefined) rearrange(draft)

@@ -65,7 +65,14 @@ export type EventBody =
     }
   /** A worker performs its effects from here on; `shape` is given where another version of the definition goes on with it. */
   /** `waited`: agents whose turns were only waiting, so that it was not them who made the last owner die. */
-  | { readonly type: 'run.claimed'; readonly epoch: number; readonly shape?: Shape; readonly waited?: readonly string[] }
+  /** `unbegun`: branches of steps that run a definition and whose run was not there yet, so that it may have been them. */
+  | {
+      readonly type: 'run.claimed'
+      readonly epoch: number
+      readonly shape?: Shape
+      readonly waited?: readonly string[]
+      readonly unbegun?: readonly string[]
+    }
   /** Its worker has given it back. */
   | { readonly type: 'run.released' }
   | { readonly type: 'run.paused'; readonly by?: string }

@@ -44,7 +44,7 @@ import { attemptId, runTimer, undoTimer } from './ids.js'
 import { changed } from './lifecycle.js'
 import { continued } from './continued.js'
 import { dependentsOf, gatesOf, placesIn, targetsIn, undoesIn, widthOf } from './recount.js'
-import type { Outcome, State } from './state.js'
+import type { Outcome, State, TurnWork } from './state.js'
 import { Trie } from './trie.js'
 import { attemptsOf, runsChild } from './state.js'
 import { settling, usedBy } from './usage.js'
@@ -213,9 +213,9 @@ function activityLate(state: Folding, event: Of<'activity.completed'>): void {
   if (attempt !== undefined) state.aborting = state.aborting.set(id, lateActivity(state, event, attempt), state.edit)
 }
 
-function runClaimed(state: Folding, { seq, shape, waited = [] }: Of<'run.claimed'>): void {
+function runClaimed(state: Folding, { seq, shape, waited = [], unbegun }: Of<'run.claimed'>): void {
   if (state.held && !state.idle)
-    for (const key of [...turnsAtWork(state, waited), ...undosAtWork(state)])
+    for (const key of [...turnsAtWork(state, waited, new Set(unbegun)), ...undosAtWork(state)])
       state.crashes = state.crashes.set(key, (state.crashes.get(key) ?? 0) + 1, state.edit)
   state.held = true
   state.idle = state.pausedAt !== null
@@ -224,12 +224,17 @@ function runClaimed(state: Folding, { seq, shape, waited = [] }: Of<'run.claimed
 }
 
 /** The branches of turns during which a process can have died: one that waits for its agent, for a run or for its sleep kills nobody. */
-function turnsAtWork(state: Folding, waited: readonly string[]): string[] {
+function turnsAtWork(state: Folding, waited: readonly string[], unbegun: ReadonlySet<string>): string[] {
   return attemptsOf(state).flatMap(({ branch, agent }) => {
-    const records = state.work.get(branch)?.records.values() ?? []
-    const waits = waited.includes(agent) || runsChild(state, agent) || records.some(({ status }) => status === 'sleeping')
-    return waits ? [] : [branch]
+    const waitsForRun = runsChild(state, agent) && !unbegun.has(branch)
+    return waited.includes(agent) || waitsForRun || isAsleep(state.work.get(branch)) ? [] : [branch]
   })
+}
+
+/** What is at work beside a sleep is recorded as started. */
+function isAsleep(work: TurnWork | undefined): boolean {
+  const records = work?.records.values() ?? []
+  return records.some(({ status }) => status === 'sleeping') && !records.some(({ status }) => status === 'started')
 }
 
 function undosAtWork(state: Folding): string[] {

@@ -48,6 +48,14 @@ test('a turn that sleeps is not, until its sleep is over', () => {
   expect(failedAfter(awake)).toBe(5)
 })
 
+test('one that is at work beside its sleep is, until that is over', () => {
+  const asleep = decided(started(solo), { type: 'sleep.start', ...speaker, key: 'sleep#0', name: 'sleep', ms: 1 })
+  const working = decided(asleep, { type: 'activity.start', ...speaker, key: 'work#0', name: 'work' })
+  expect(failedAfter(working)).toBe(5)
+  const done = decided(working, { type: 'activity.complete', ...speaker, key: 'work#0', name: 'work' })
+  expect(failedAfter(done)).toBe(null)
+})
+
 test('nor is one of a run that is paused, of which nobody who has it executes anything: only the death that found it at work counts', () => {
   const paused = decided(started(solo), { type: 'run.pause' })
   expect(failedAfter(paused)).toBe(null)
