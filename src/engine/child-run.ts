@@ -8,7 +8,7 @@ import { evolve } from '../kernel/evolve.js'
 import type { Failure, FailureCode } from '../kernel/failure.js'
 import { entryOf } from '../kernel/fold-undo.js'
 import { attemptId } from '../kernel/ids.js'
-import type { Attempt, State } from '../kernel/state.js'
+import type { Attempt, Known, State } from '../kernel/state.js'
 import { attemptsOf, isOver, newState, runsChild, shapeOf } from '../kernel/state.js'
 import type { RunLimits } from '../kernel/shape.js'
 import type { DoneNode } from '../kernel/undo-state.js'
@@ -77,6 +77,8 @@ export function childRunsIn([started, ...journal]: readonly Event[]): string[] {
   })
 }
 
+type Resume = Extract<Command, { type: 'run.resume' }>
+
 const pausedBy = (parent: State): string => `the run ${parent.run?.id}`
 
 const cancelling = ({ keepsDone }: State) =>
@@ -108,7 +110,7 @@ async function brought(engine: Engine, parent: State, { id, isWanted }: Child): 
   // One that was paused for itself stays so.
   const resumes = parent.pausedAt === null && child.pausedAt !== null && (await lastPausedBy(engine, id)) === by
   if (pauses) await engine.submit(id, { type: 'run.pause', by })
-  if (resumes) await engine.submit(id, { type: 'run.resume', by })
+  if (resumes) await engine.submit(id, { type: 'run.resume', by, ...known(parent) })
   return pauses || resumes
 }
 
@@ -117,10 +119,21 @@ async function lastPausedBy(engine: Engine, run: string): Promise<string | undef
   return pauses.at(-1)
 }
 
-/** Whether a run holds one that it waits for, also one that is being undone: it is paused, and since then nobody has resumed that one for itself. */
-function isHeldBy(above: State, { resumed }: State): boolean {
-  if (above.pausedAt === null) return false
-  return resumed === null || resumed.by === pausedBy(above) || resumed.at < above.pausedAt
+/**
+ * Whether a run holds one that it waits for, also one that is being undone: it is paused, and since then nobody has resumed that one for itself.
+ * That is so if whoever resumed it knew of the pause: they are in two journals, and clocks may stand still or differ.
+ */
+function isHeldBy({ run, pausedAt, pausedSeq }: State, { resumed }: State): boolean {
+  if (pausedAt === null) return false
+  return resumed === null || resumed.run !== run?.id || resumed.seq < pausedSeq
+}
+
+const known = ({ run, seq }: State): { above?: Known } => (run === null ? {} : { above: { run: run.id, seq } })
+
+/** A resume says what was known then of the run that waits for this one: what that run says later is not overruled by it. */
+export function knowingAbove(engine: Engine, state: State, resume: Resume): Maybe<Resume> {
+  if (resume.above !== undefined || state.run === null || state.run.parent === null) return resume
+  return waitingFor(engine, state).then((above) => (above === null ? resume : { ...resume, ...known(above.state) }))
 }
 
 /** What a run that is taken over has missed of what happened to the one that waits for it: nothing of it is performed before it is said. */

@@ -1,6 +1,6 @@
 import type { Definition, Internals } from '../define/definition.js'
 import { internalsOf } from '../define/definition.js'
-import { andThen, type Maybe } from '../define/maybe.js'
+import { andThen, isLater, type Maybe } from '../define/maybe.js'
 import type { Provided } from '../define/resource.js'
 import { provisionOf } from '../define/resource.js'
 import { TuttiError } from '../define/tutti-error.js'
@@ -19,7 +19,7 @@ import { Agents } from './agents.js'
 import { Alarms } from './alarms.js'
 import { Backlog } from './backlog.js'
 import { Bodies } from './bodies.js'
-import { alignChildren, alignWithAbove } from './child-run.js'
+import { alignChildren, alignWithAbove, knowingAbove } from './child-run.js'
 import { decodeSnapshot } from './codec.js'
 import { stepOfChild } from './child-run.js'
 import { Definitions } from './definitions.js'
@@ -299,7 +299,8 @@ export class Engine {
   async submit(runId: string, command: Command, put?: Put): Promise<Outcome> {
     const entry = await this.entry(runId)
     if (entry === null) return { refusal: { code: 'RUN_NOT_FOUND', message: `there is no run ${runId}` } }
-    const outcome = await this.#loop.submit(entry, command, { put, owned: false })
+    const said = command.type === 'run.resume' ? knowingAbove(this, entry.state, command) : command
+    const outcome = await this.#loop.submit(entry, isLater(said) ? await said : said, { put, owned: false })
     if (isOfGone(entry, outcome)) return this.submit(runId, command, put)
     if (outcome.refusal === undefined && isSteering(command)) await this.#align(entry)
     // Nobody has it: if there is now something to do, nobody else would tell this worker.

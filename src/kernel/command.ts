@@ -2,7 +2,7 @@ import type { Action, BranchState } from './action.js'
 import type { Failure } from './failure.js'
 import type { Shape } from './shape.js'
 import type { LateWork, UndoneRun } from './event.js'
-import type { Parent, Said } from './state.js'
+import type { Known, Parent, Said } from './state.js'
 import type { Reserve, Usage } from './usage.js'
 
 /** Which execution of which turn speaks: a completion that does not match what is owed is refused. */
@@ -51,7 +51,7 @@ export type Command =
     }
   | { readonly type: 'run.release' }
   | { readonly type: 'run.pause'; readonly by?: string }
-  | { readonly type: 'run.resume'; readonly by?: string }
+  | { readonly type: 'run.resume'; readonly by?: string; readonly above?: Known }
   | { readonly type: 'run.cancel'; readonly reason?: string; readonly by?: string; readonly compensate?: boolean }
   | ({ readonly type: 'turn.complete'; readonly action: Action } & Speaker)
   /** A step's body returned. */

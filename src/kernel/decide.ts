@@ -109,7 +109,11 @@ function carryOut(draft: Draft, command: Command): Refusal | null {
       return pause(draft, command.by)
     case 'run.resume':
       if (state.pausedAt === null) return refuse('RUN_NOT_PAUSED', `the run ${state.run.id} is not paused`)
-      emit(draft, { type: 'run.resumed', ...(command.by !== undefined && { by: command.by }) })
+      emit(draft, {
+        type: 'run.resumed',
+        ...(command.by !== undefined && { by: command.by }),
+        ...(command.above !== undefined && { above: command.above }),
+      })
       return null
     case 'run.cancel':
       return cancel(draft, command.reason, command.by, command.compensate ?? true)

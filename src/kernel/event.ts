@@ -4,7 +4,7 @@ import type { JoinData, JoinSpec } from './join.js'
 import type { StepMessage, TurnMessage } from './message.js'
 import type { Shape } from './shape.js'
 import type { UndoMark } from './command.js'
-import type { Parent, Said } from './state.js'
+import type { Known, Parent, Said } from './state.js'
 import type { DoneNode } from './undo-state.js'
 import type { Reserve, Usage } from './usage.js'
 
@@ -76,7 +76,8 @@ export type EventBody =
   /** Its worker has given it back. */
   | { readonly type: 'run.released' }
   | { readonly type: 'run.paused'; readonly by?: string }
-  | { readonly type: 'run.resumed'; readonly by?: string }
+  /** `above`: what was known then of the run that waits for it, if one does. */
+  | { readonly type: 'run.resumed'; readonly by?: string; readonly above?: Known }
   /** Everything that is live is being closed: the run was cancelled, or it crossed a limit. */
   | { readonly type: 'run.closing'; readonly cause: 'cancel'; readonly reason?: string; readonly by?: string; readonly compensate?: false }
   | { readonly type: 'run.closing'; readonly cause: 'limit'; readonly error: Failure }

@@ -84,10 +84,11 @@ export function fold(state: Folding, event: Event): void {
       return
     case 'run.paused':
       state.pausedAt = event.at
+      state.pausedSeq = event.seq
       state.resumed = null
       return
     case 'run.resumed':
-      state.resumed = { at: event.at, ...(event.by !== undefined && { by: event.by }) }
+      state.resumed = event.above ?? null
       return unpause(state)
     case 'run.closing':
       // A limit that is crossed in what was in flight fails a paused run, which goes on being paused: what was done is undone when it is resumed.

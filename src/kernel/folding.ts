@@ -25,6 +25,7 @@ export function editable(state: State): Folding {
     seq: state.seq,
     at: state.at,
     pausedAt: state.pausedAt,
+    pausedSeq: state.pausedSeq,
     pausedMs: state.pausedMs,
     resumed: state.resumed,
     branches: state.branches,

@@ -32,9 +32,11 @@ export interface State {
   readonly seq: number
   readonly at: number
   readonly pausedAt: number | null
+  /** Where its journal says that it was paused last. */
+  readonly pausedSeq: number
   readonly pausedMs: number
-  /** Who has resumed it since it was last paused, and when; null: nobody. */
-  readonly resumed: { readonly by?: string; readonly at: number } | null
+  /** What whoever has resumed it since then knew of the run that waits for it; null: nobody has, or none waits. */
+  readonly resumed: Known | null
   readonly branches: Branches
   readonly barriers: Trie<Barrier>
   readonly asks: Trie<OpenAsk>
@@ -71,6 +73,12 @@ export interface State {
   /** It was asked for that nothing be undone. */
   readonly keepsDone: boolean
   readonly undo: Undo
+}
+
+/** A run, and how far its journal went when somebody looked at it. */
+export interface Known {
+  readonly run: string
+  readonly seq: number
 }
 
 /** What stays the same for the whole run. */
@@ -316,6 +324,7 @@ export const newState: State = Object.freeze({
   seq: 0,
   at: 0,
   pausedAt: null,
+  pausedSeq: 0,
   pausedMs: 0,
   resumed: null,
   branches: Branches.empty(),

@@ -1,8 +1,9 @@
 /** What is said of a run is so of the runs that it waits for: whoever says it, and also if nobody executes them at that moment. */
-import type { Definition, Store, Tutti } from 'tutti'
+import type { Clock, Definition, Store, Tutti } from 'tutti'
 import { graph, open, resource, topology, TuttiError } from 'tutti'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { systemClock } from '../../src/engine/clock.js'
 import { codeOf, deferred, journalSoFar, opened, rest, timed, typesOf, untilAborted } from '../engine/opened.js'
 import { Folder } from '../stores/folder.js'
 import { lasting } from './lasting.js'
@@ -72,12 +73,12 @@ function slowWith(store: Store, run: string, type: string): { store: Store; begu
 }
 
 /** The tree, begun, up to the question; and what opens the same store again. */
-async function begun() {
+async function begun(clock?: Clock) {
   const did: string[] = []
   const store: Store = lasting()
-  const again = (executes = true): Promise<Tutti> =>
-    open({ store, invariants: true, ...(executes && { definitions: [tree(did)] }), graceMs: 50 })
-  const first = await again()
+  const again = (executes = true, by?: Clock): Promise<Tutti> =>
+    open({ store, invariants: true, ...(executes && { definitions: [tree(did)] }), ...(by !== undefined && { clock: by }), graceMs: 50 })
+  const first = await again(true, clock)
   const run = await first.start('tree', { id: 'R' })
   await until(async () => (await first.asks()).length === 1)
   const answer = async (tutti: Tutti): Promise<void> => {
@@ -201,6 +202,25 @@ describe('a pause', () => {
     await (await first.run(leaf)).result()
     expect(did).toEqual(['first', 'pay', 'send'])
     expect(await statuses(first)).toEqual(['paused', 'paused', 'succeeded'])
+    await first.close()
+  })
+
+  test.each([
+    ['that stands still', 0],
+    ['that is ahead', 60_000],
+    ['that is behind', -60_000],
+  ])('comes before or after a resume of one of them for itself, whatever is said by a clock %s', async (_, ms) => {
+    const at = (now: number): Clock => ({ ...systemClock, now: () => now })
+    const { first, run, again } = await begun(at(100_000))
+    await using other = await again(false, at(100_000 + ms))
+    const one = await other.run(leaf)
+    await one.pause()
+    await one.resume()
+    await run.pause()
+    expect(await statuses(first)).toEqual(all('paused'))
+    await one.resume()
+    await run.pause()
+    expect(await statuses(first)).toEqual(['paused', 'paused', 'running'])
     await first.close()
   })
 
