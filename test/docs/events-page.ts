@@ -37,7 +37,10 @@ const events: { readonly [T in keyof Events]: Described<Events[T]> } = {
       gated: 'it waits for other steps, or for an item before it',
     },
   },
-  'branch.settled': { about: 'A branch is over.', fields: { status: '`arrived`, `failed`, `escaped` or `cancelled`' } },
+  'branch.settled': {
+    about: 'A branch is over.',
+    fields: { status: '`arrived`, `failed`, `escaped` or `cancelled`', error: 'why it failed' },
+  },
   'branch.moved': { about: 'A branch was handed over with `invoke`.', fields: { to: 'the agent that has it now' } },
   'branch.held': { about: 'A branch waits at a node of `joins` for others of its fork.', fields: { node: 'where' } },
   'rendezvous.fired': {
