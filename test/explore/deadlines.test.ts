@@ -70,6 +70,35 @@ describe('what is at work is waited for before its time is over', () => {
     })
 })
 
+test('in which order work from outside comes back does not make a schedule another one', async () => {
+  let played = 0
+  const definition = () => {
+    // Who is first changes from one schedule to the next.
+    const isTurned = played++ % 2 === 1
+    const waiting: (() => void)[] = []
+    const together = () =>
+      new Promise<void>((resolve) => {
+        waiting.push(resolve)
+        if (waiting.length === 2) setImmediate(() => (isTurned ? waiting.reverse() : waiting).forEach((go) => go()))
+      })
+    const act = async (turn: any) => {
+      await together()
+      return turn.reply(turn.agent)
+    }
+    return topology({
+      name: 'chance',
+      flows: ['Start -> H -> End', 'H <-> A | B'],
+      agents: {
+        H: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn, { values }) => turn.finish(values) } },
+        A: { act },
+        B: { act },
+      },
+    })
+  }
+  const checked = await explore(definition, { schedules: 2 })
+  expect(checked, checked.text()).toMatchObject({ independent: true, violations: [] })
+})
+
 describe('what never ends is ended by its deadline', () => {
   for (const [name, make] of kinds)
     test(name, async () => {

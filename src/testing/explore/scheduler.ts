@@ -47,12 +47,15 @@ const ticksAtOnce = 16
 /** For so long, things that wait for what is not the scheduler's are looked at in every turn of the event loop; then less often. */
 const eagerMs = 2
 
+const byNumbers = new Intl.Collator('en', { numeric: true })
+
 /**
  * Lets go what waits, one option after the other, in the order that a chooser says.
  *
  * 1. Nothing is let go before everything that followed from the last has come to rest: the engine's own macrotasks are counted, and
  *    promises have drained when a macrotask begins.
- * 2. What waits is in the order in which it came: option 0 is always first-come.
+ * 2. What waits is in the order in which it came: option 0 is always first-come. Only what is not the scheduler's comes by chance, and is
+ *    put in order.
  * 3. Time passes when nothing else can happen, or, where timeouts are explored, as an option of its own.
  */
 export class Scheduler {
@@ -101,6 +104,12 @@ export class Scheduler {
     const isNot = (happening: Happening): boolean => !is(happening)
     this.#ready = this.#ready.filter(isNot)
     this.#late = this.#late.filter(isNot)
+  }
+
+  /** What came since the last was let go was brought by chance: it waits in an order of its own, or no schedule could be played again. */
+  sortNew(): void {
+    const came = this.#ready.filter(({ born }) => born === this.#step).sort((a, b) => byNumbers.compare(a.id, b.id))
+    this.#ready = [...this.#ready.filter(({ born }) => born !== this.#step), ...came]
   }
 
   later(task: () => void): void {

@@ -127,6 +127,8 @@ class Stage {
   readonly #taken: Taken[] = []
   readonly #broken: Broken[] = []
   readonly #away = new Set<string>()
+  /** Whether somebody was away since the last was let go. */
+  #isAwaited = false
   #internals: Internals | null = null
   #definition: Definition | null = null
   #process: Process | null = null
@@ -541,9 +543,12 @@ class Stage {
     for (const body of this.#bodies.values()) {
       if (!this.#isAway(body)) continue
       this.#away.add(body.agent)
+      this.#isAwaited = true
       if (this.#scheduler.waitedMs < this.#patienceMs) return 'away'
       body.lost = true
     }
+    if (this.#isAwaited) this.#scheduler.sortNew()
+    this.#isAwaited = false
     return isOver(this.#state) ? 'over' : 'rest'
   }
 
