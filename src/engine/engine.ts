@@ -440,6 +440,7 @@ export class Engine {
   /** While a run is paused its clock stands still and nothing begins: its alarms and what has not begun are taken back, and come again later. */
   #pausedOrResumed(entry: RunEntry): void {
     for (const timer of entry.state.timers.values()) this.#await(entry, timer)
+    for (const execution of entry.executions.values()) execution.pausedOrResumed()
     void this.#align(entry)
     if (entry.state.pausedAt !== null) return this.#bodies.pause(entry)
     for (const attempt of attemptsOf(entry.state)) this.#bodies.dispatch(entry, attempt)

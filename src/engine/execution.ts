@@ -65,6 +65,7 @@ export interface ExecutionPort {
   mayGoOn(): boolean | Promise<boolean>
   /** Whether it may begin now: its run is not paused and its agent may act, as far as was known when `mayStart` had its answer. */
   isAdmitted(attempt: Attempt): boolean
+  readonly isPaused: boolean
   /** Whether there is a harness that may know what activities come to; what this one does, if it knows it. */
   readonly isPlayed: boolean
   known(speaker: ActivitySpeaker): Promise<ActivityOutcome> | null
@@ -446,6 +447,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
       child: (code, input) => {
         this.#waitsForRun = true
         this.#cancelGrace()
+        this.pausedOrResumed()
         return this.#port.child(this.attempt, code.child, input, this.signal())
       },
     })
@@ -500,10 +502,17 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     return seededUnit(`${this.#state.run?.nonce}/${branch}/${turn}/${nth}`)
   }
 
-  // ── the attempt's timeout, which durable sleeps don't count against ────────────────────────────────────
+  // ── the attempt's timeout, which durable sleeps don't count against, nor a pause that holds what it waits for ──
 
   onSleeping(sleeping: boolean): void {
     if (sleeping) this.#stopTimer()
+    else this.#startTimer()
+  }
+
+  /** The pause of its run holds the run that it waits for: its time stands still with that. */
+  pausedOrResumed(): void {
+    if (!this.#waitsForRun || this.#status !== 'running') return
+    if (this.#port.isPaused) this.#stopTimer()
     else this.#startTimer()
   }
 

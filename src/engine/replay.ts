@@ -159,6 +159,7 @@ async function executedAgain(
         if (!isStep) settled({})
       },
       isAdmitted: () => true,
+      isPaused: false,
       isPlayed: false,
       known: () => null,
       mayStart: () => true,

@@ -99,9 +99,13 @@ export class RunPort implements ExecutionPort {
     return this.#shared.mayGoOn(this.entry)
   }
 
+  get isPaused(): boolean {
+    return this.entry.state.pausedAt !== null
+  }
+
   isAdmitted(attempt: Attempt): boolean {
     const { entry } = this
-    if (entry.state.pausedAt !== null) return false
+    if (this.isPaused) return false
     const agent = agentOf(this.definition, attempt)
     return agent === null || this.#shared.engine.agents.admission(agent.name, 'fail', () => turnId(entry, attempt)) === 'go'
   }

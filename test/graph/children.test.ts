@@ -283,6 +283,28 @@ describe('a child run', () => {
     expect((await stage.tutti.runs({ definition: 'holding' })).runs.map(({ id }) => id).toSorted()).toEqual(['P:child', 'P:child@2'])
   })
 
+  test.each(['the run that it waits for', 'its input'])(
+    'whose run is paused takes no time of its step, also if that was about %s then',
+    async (about) => {
+      await using stage = await Stage.open()
+      const input = about === 'its input' ? (ctx: Parameters<Stage['held']>[1]) => stage.held('input', ctx) : () => null
+      const definition = graph('late')
+        .step('child', { timeoutMs: 1_000, input, run: holding(stage) })
+        .output(({ steps }) => steps.child)
+      const run = await stage.tutti.start(definition, { id: 'P' })
+      await stage.advance(400)
+      await run.pause()
+      if (about === 'its input') stage.release('input')
+      await stage.advance(100_000)
+      expect(await run.status()).toBe('paused')
+      await run.resume()
+      await stage.advance(599)
+      expect(await run.status()).toBe('running')
+      await stage.advance(1)
+      expect(await run.result()).toMatchObject({ status: 'failed', error: { code: 'TIMEOUT' } })
+    },
+  )
+
   test('that is cancelled by somebody else fails the step that waits for it', async () => {
     await using stage = await Stage.open()
     const definition = graph('top')
