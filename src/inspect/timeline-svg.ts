@@ -7,7 +7,7 @@ import { textWidth } from './text-size.js'
 import { colour } from './theme.js'
 import { type TimeLine, timeScale, xOf } from './time-scale.js'
 import type { BarKind, Timeline } from './timeline.js'
-import { countsLine, headline, kindWords, outcomeMarks, pathWords, rowEnd, rowNames } from './timeline-words.js'
+import { countsLine, endMarks, headline, isBad, kindWords, laneEnd, type LaneEnd, pathWords, rowEnd, rowNames } from './timeline-words.js'
 
 /** A timeline as an SVG file: a lane per branch, time from left to right. */
 export function timelineSvg(timeline: Timeline, options: SvgOptions = {}): string {
@@ -124,8 +124,6 @@ function rowGround(plan: Plan, index: number): Inside {
   ]
 }
 
-const isBad = (row: Row): boolean => (row.kind === 'lane' ? row.lane.outcome === 'failed' : row.outcomes.failed !== undefined)
-
 /** What goes through all lanes: time that was cut out, pauses, and processes that took over. */
 function cuts({ pauses, takeovers }: Timeline, plan: Plan): Inside {
   const { scale, left, right, top, bottom } = plan
@@ -239,12 +237,8 @@ function legendOf(timeline: Timeline, rows: readonly Row[], width: number, top: 
     marks.push(tag('rect', { x, y: y - 9, width: 16, height: 10, rx: 2, ...look }), label(x + 22, y, text, { size: 11, fill: 'dim' }))
     x += wide
   }
-  const outcomes = new Set(
-    rows.flatMap((row) => (row.kind === 'lane' ? [row.lane.outcome] : (Object.keys(row.outcomes) as (keyof typeof outcomeMarks)[]))),
-  )
-  const words = [...outcomes]
-    .filter((outcome) => outcome !== 'running' && outcome !== 'waiting')
-    .map((outcome) => `${outcomeMarks[outcome]} ${outcome}`)
+  const ends = new Set(rows.flatMap((row) => (row.kind === 'lane' ? [laneEnd(row.lane)] : (Object.keys(row.outcomes) as LaneEnd[]))))
+  const words = [...ends].filter((end) => end !== 'running' && end !== 'waiting').map((end) => `${endMarks[end]} ${end}`)
   marks.push(label(margin, y + 20, words.join('   '), { size: 11, fill: 'dim' }))
   return { marks, bottom: y + 20 }
 }

@@ -5,7 +5,7 @@ import { brokenText, cells, fitted, padded } from './text-size.js'
 import { type Colour, type Paint, painted, unpainted } from './theme.js'
 import { type TimeScale, timeScale } from './time-scale.js'
 import type { Bar, BarKind, Timeline } from './timeline.js'
-import { badEnd, countsLine, headline, kindWords, pathWords, rowEnd, rowNames } from './timeline-words.js'
+import { countsLine, headline, isBad, kindWords, laneEnd, pathWords, reasonsOf, rowEnd, rowNames } from './timeline-words.js'
 
 export interface TextOptions {
   /** How many cells a line may take. */
@@ -89,8 +89,8 @@ export function timelineText(timeline: Timeline, { width = 100, colour = false }
 }
 
 function endColour(row: Row): Colour {
-  if (row.kind === 'group') return row.outcomes.failed === undefined ? 'dim' : 'bad'
-  return row.lane.outcome === 'failed' ? 'bad' : row.lane.outcome === 'arrived' ? 'good' : 'dim'
+  if (isBad(row)) return 'bad'
+  return row.kind === 'lane' && laneEnd(row.lane) === 'arrived' ? 'good' : 'dim'
 }
 
 interface Cell {
@@ -198,14 +198,13 @@ function legend({ lanes, pauses, takeovers }: Timeline, rows: readonly Row[]): s
   return [...words].map(([glyph, text]) => `${glyph} ${text}`)
 }
 
-/** Why the lines that end badly do. */
+/** What went wrong for good, line by line. */
 function reasons({ lanes }: Timeline, rows: readonly Row[], names: readonly string[], width: number): string[] {
-  const found = rows.flatMap((row, index) => {
-    const why = row.kind === 'lane' ? badEnd(row.lane) : null
-    return why === null ? [] : [`✗ ${names[index]?.trim()}: ${plain(shortened(why, reasonMax))}`]
-  })
+  const found = rows.flatMap((row, index) =>
+    row.kind === 'lane' ? reasonsOf(row.lane).map((why) => `✗ ${names[index]?.trim()}: ${plain(shortened(why, reasonMax))}`) : [],
+  )
   const shown = found.slice(0, reasonsMax)
-  const more = lanes.filter((lane) => badEnd(lane) !== null).length - shown.length
+  const more = lanes.flatMap(reasonsOf).length - shown.length
   return [
     ...shown.flatMap((text) => brokenText(text, width - 2, cells).map((line, index) => `${index === 0 ? '' : '  '}${line}`.trimEnd())),
     ...(more > 0 ? [`and ${more.toLocaleString('en')} more`] : []),

@@ -19,7 +19,10 @@ export const kindWords: Readonly<Record<BarKind, string>> = {
   'undo-failed': 'could not be undone',
 }
 
-export const outcomeMarks: Readonly<Record<LaneOutcome, string>> = {
+/** How a line is said to have ended: that it was undone afterwards, or could not be, comes before what it had come to. */
+export type LaneEnd = LaneOutcome | 'undone' | 'not undone'
+
+export const endMarks: Readonly<Record<LaneEnd, string>> = {
   arrived: '✓',
   failed: '✗',
   escaped: '↗',
@@ -28,6 +31,13 @@ export const outcomeMarks: Readonly<Record<LaneOutcome, string>> = {
   skipped: '–',
   running: '…',
   waiting: '…',
+  undone: '↶',
+  'not undone': '✗',
+}
+
+export function laneEnd({ bars, outcome }: Lane): LaneEnd {
+  if (bars.some(({ kind }) => kind === 'undo-failed')) return 'not undone'
+  return bars.some(({ kind, open }) => kind === 'undo' && !open) ? 'undone' : outcome
 }
 
 /** What the lines are called; those that would have one name are told apart by their branch. */
@@ -55,21 +65,33 @@ function laneName({ agents, item }: Lane): string {
 export function rowEnd(row: Row): string {
   if (row.kind === 'group')
     return Object.entries(row.outcomes)
-      .map(([outcome, count]) => `${outcomeMarks[outcome as LaneOutcome]} ${count.toLocaleString('en')}`)
+      .map(([outcome, count]) => `${endMarks[outcome as LaneOutcome]} ${count.toLocaleString('en')}`)
       .join('  ')
   const { lane } = row
-  if (lane.bars.some(({ kind }) => kind === 'undo-failed')) return `${outcomeMarks.failed} not undone`
-  if (lane.bars.some(({ kind, open }) => kind === 'undo' && !open)) return '↶ undone'
-  if (lane.outcome === 'waiting') return `${outcomeMarks.waiting} waiting`
-  if (lane.outcome === 'skipped') return `${outcomeMarks.skipped} skipped${lane.cause === null ? '' : `: ${lane.cause}`}`
-  return `${outcomeMarks[lane.outcome]} ${lane.outcome === 'arrived' ? '' : `${lane.outcome} `}${durationText(lane.to.at - lane.from.at)}`
+  const end = laneEnd(lane)
+  switch (end) {
+    case 'undone':
+    case 'not undone':
+    case 'waiting':
+      return `${endMarks[end]} ${end}`
+    case 'skipped':
+      return `${endMarks[end]} ${end}${lane.cause === null ? '' : `: ${lane.cause}`}`
+    default:
+      return `${endMarks[end]} ${end === 'arrived' ? '' : `${end} `}${durationText(lane.to.at - lane.from.at)}`
+  }
 }
 
-/** Why a line ends badly; null: it does not. */
-export function badEnd({ bars, outcome, cause }: Lane): string | null {
-  const notUndone = bars.findLast(({ kind }) => kind === 'undo-failed')
-  if (notUndone !== undefined) return notUndone.text
-  return outcome === 'failed' ? cause : null
+/** Whether a line has gone wrong. */
+export function isBad(row: Row): boolean {
+  if (row.kind === 'group') return row.outcomes.failed !== undefined
+  const end = laneEnd(row.lane)
+  return end === 'failed' || end === 'not undone'
+}
+
+/** What went wrong with a lane for good: why it failed, even if it was undone, and why it was not. */
+export function reasonsOf({ bars, outcome, cause }: Lane): string[] {
+  const notUndone = bars.filter(({ kind }) => kind === 'undo-failed').map(({ text }) => text)
+  return outcome === 'failed' && cause !== null ? [cause, ...notUndone] : notUndone
 }
 
 /** What a bar says when it is pointed at. */

@@ -383,6 +383,8 @@ test('what is undone has bars of its own, in the lane of what it undoes, with th
   ])
   expect(drawn).toMatchObject({ status: 'failed', rollback: 'partial' })
   expect(timelineText(drawn)).toMatch(/trip: failed after .*, and not all of it undone[^]*flight .*↶ undone[^]*visa .*✗ not undone/)
+  const legend = [...elements(readMarkup(timelineSvg(drawn)))].filter(({ name }) => name === 'text').map(textOf)
+  expect(legend.at(-1)?.trim()).toBe('↶ undone   ✓ arrived   ✗ not undone   ✗ failed')
 })
 
 describe('why something failed', () => {
@@ -447,8 +449,26 @@ describe('why something failed', () => {
     await using at = await timed()
     const run = await at.tutti.start(trip)
     await at.clock.advance(3_600_000)
-    const text = timelineText(timelineOf(await journal(run)))
-    expect(text.match(/^✗ \w+: .*$/gm)).toEqual(['✗ visa: undo of visa: STEP_FAILED: closed', '✗ pay: STEP_FAILED: declined'])
+    const drawn = timelineOf(await journal(run))
+    expect(timelineText(drawn).match(/^✗ \w+: .*$/gm)).toEqual([
+      '✗ visa: undo of visa: STEP_FAILED: closed',
+      '✗ pay: STEP_FAILED: declined',
+    ])
+    expect(timelineText(drawn, { colour: true })).toContain('\u001b[31m✗ not undone\u001b[0m')
+  })
+
+  test('is told of a branch that failed and was undone as well', async () => {
+    const shop = topology({
+      name: 'shop',
+      flows: ['Start -> Clerk -> Packer -> End'],
+      agents: { Clerk: { act: (turn) => turn.invoke('Packer'), compensate: () => 0 }, Packer: (turn) => turn.fail('no stock') },
+    })
+    await using at = await timed()
+    const run = await at.tutti.start(shop)
+    await at.clock.advance(10)
+    expect(timelineText(timelineOf(await journal(run)))).toMatch(
+      /^Clerk → Packer .* ↶ undone$[^]*^✗ Clerk → Packer: AGENT_FAILED: no stock$/m,
+    )
   })
 })
 
