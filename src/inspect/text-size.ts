@@ -59,11 +59,17 @@ export function padded(text: string, width: number): string {
 
 /** The text in lines of at most `max` of what `size` measures, broken between words where it can be. */
 export function brokenText(text: string, max: number, size: (text: string) => number): string[] {
+  return inLines(text.split(' '), max, size)
+}
+
+/** Parts in as few lines as they need; each stays in one piece, and is cut only if it is longer than a line. */
+export function inLines(parts: readonly string[], max: number, size: (text: string) => number, between = ' '): string[] {
   const lines: string[] = []
-  for (const word of text.split(' ').map((one) => fitted(one, max, size))) {
+  for (const part of parts.map((one) => fitted(one, max, size))) {
     const last = lines.at(-1)
-    if (last !== undefined && size(`${last} ${word}`) <= max) lines[lines.length - 1] = `${last} ${word}`
-    else lines.push(word)
+    const longer = last === undefined ? part : last + between + part
+    if (last === undefined || size(longer) > max) lines.push(part)
+    else lines[lines.length - 1] = longer
   }
   return lines
 }

@@ -1,7 +1,7 @@
 import { plain, shortened } from './escape.js'
 import { foldLanes, type GroupRow, isCritical, type Row } from './fold-lanes.js'
 import { laneProfile } from './lane-profile.js'
-import { brokenText, cells, fitted, padded } from './text-size.js'
+import { brokenText, cells, fitted, inLines, padded } from './text-size.js'
 import { type Colour, type Paint, painted, unpainted } from './theme.js'
 import { type TimeScale, timeScale } from './time-scale.js'
 import type { Bar, BarKind, Timeline } from './timeline.js'
@@ -75,13 +75,13 @@ export function timelineText(timeline: Timeline, { width = 100, colour = false }
     ...lines,
     ...marksLine(timeline, scale, barWidth).map((line) => left + paint(line, 'dim')),
     '',
-    ...wrapped(legend(timeline, rows), room).map((line) => paint(line, 'dim')),
-    ...wrapped(
+    ...inLines(legend(timeline, rows), room, cells, '   ').map((line) => paint(line, 'dim')),
+    ...inLines(
       plain(`critical path: ${pathWords(timeline)}`)
         .split(' → ')
         .map((part, index) => (index === 0 ? part : `→ ${part}`)),
       room,
-      ' ',
+      cells,
     ),
     ...reasons(timeline, rows, names, room).map((line) => paint(line, 'bad')),
     '',
@@ -209,15 +209,4 @@ function reasons({ lanes }: Timeline, rows: readonly Row[], names: readonly stri
     ...shown.flatMap((text) => brokenText(text, width - 2, cells).map((line, index) => `${index === 0 ? '' : '  '}${line}`.trimEnd())),
     ...(more > 0 ? [`and ${more.toLocaleString('en')} more`] : []),
   ]
-}
-
-/** Parts in as few lines as they need. */
-function wrapped(parts: readonly string[], width: number, between = '   '): string[] {
-  const lines: string[] = []
-  for (const part of parts.map((text) => fitted(text, width, cells))) {
-    const last = lines.at(-1)
-    if (last !== undefined && cells(last) + cells(between) + cells(part) <= width) lines[lines.length - 1] = last + between + part
-    else lines.push(part)
-  }
-  return lines
 }

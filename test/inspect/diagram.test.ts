@@ -87,6 +87,8 @@ describe('the picture of a topology', () => {
     expect(text).toMatch(/Boss +→ Ann, Ben, Cem {3}⇢ Log/)
     expect(text).toMatch(/Archive +↔ Judge {3}→ End/)
     for (const line of text.split('\n')) expect(cells(line)).toBeLessThanOrEqual(60)
+    for (let width = 24; width < 60; width++) expect(diagramText(court, { width })).not.toMatch(/[↔→⇢]$/m)
+    expect(diagramText(court, { width: 32 })).toMatch(/Boss +→ Ann, Ben, Cem\n +⇢ Log\n/)
     const open = topology({
       name: 'open',
       flows: ['Start -> A', 'A -> B | C', 'B | C -> D -> End'],
