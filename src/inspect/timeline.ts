@@ -453,7 +453,7 @@ function laneOf(lane: GrowingLane, to: Moment): Lane {
 function actionText(action: Exclude<Action, Fail>): string {
   switch (action.type) {
     case 'invoke':
-      return `hands over to ${action.to}`
+      return `invokes ${action.to}`
     case 'reply':
       return 'replies'
     case 'fork':

@@ -228,6 +228,20 @@ describe('a timeline', () => {
     }
   })
 
+  test('to invoke who waits is to reply: a bar says only that it invokes', async () => {
+    const pair = topology({
+      name: 'pair',
+      flows: ['Start -> Boss -> End', 'Boss <-> Ann'],
+      agents: {
+        Boss: { act: { request: (turn) => turn.fork(['Ann']), join: (turn, { values }) => turn.finish(values) } },
+        Ann: (turn) => turn.invoke('Boss', 'a'),
+      },
+    })
+    await using at = await timed()
+    const drawn = timelineOf(await journal(await at.tutti.start(pair)))
+    expect(drawn).toMatchObject({ output: ['a'], lanes: [{}, { outcome: 'arrived', bars: [{ text: 'invokes Boss' }] }] })
+  })
+
   test('as a page it has a column for turns where there are any', () => {
     const heads = [...elements(readMarkup(timelineHtml(timeline)))]
       .filter(({ name }) => name === 'table')
