@@ -101,7 +101,7 @@ export function actionText(action: Action): Shown {
     case 'fork':
       return shown`asks ${counted(action.calls.map(({ to }) => to))}`
     case 'invoke':
-      return shown`hands on to ${escaped(action.to, 'turn')} ${value(action.request, 60)}`
+      return shown`invokes ${escaped(action.to, 'turn')} ${value(action.request, 60)}`
     case 'reply':
       return shown`replies ${value(action.value, 60)}`
     case 'finish':

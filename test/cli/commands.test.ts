@@ -24,7 +24,7 @@ describe('the demo', () => {
     const { code, out, err } = await place.tutti('demo')
     expect({ code, out }).toEqual({ code: 0, out: 'The secret word is: MARS\n' })
     expect(err.replaceAll('\n', ' ')).toMatch(
-      /scripted.*fork opens.*1\/3.*AgentC hands on to AgentD.*2\/3.*3\/3.*make MARS.*says yes.*tutti show @last/,
+      /scripted.*fork opens.*1\/3.*AgentC invokes AgentD.*2\/3.*3\/3.*make MARS.*says yes.*tutti show @last/,
     )
     expect(err).not.toContain(escape)
     expect(await place.json<{ status: string }[]>('ls')).toMatchObject([{ definition: 'secret-word', status: 'succeeded' }])

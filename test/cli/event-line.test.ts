@@ -20,3 +20,8 @@ test('a line about an approval says what for', () => {
   const ask = { id: 'r~1', branch: 'r', agent: 'Buyer', openedAt: 0, kind: 'approval', call: 0, tool: 'pay', input: { cents: 5 } } as const
   expect(lineOf({ type: 'ask.opened', branch: 'r', ask })).toMatch(/r~1 to use pay with \{"cents":5\}$/)
 })
+
+test('a line about a turn that invokes says just that: to invoke who waits is to reply, to invoke another is to hand over', () => {
+  const turn = { type: 'turn.completed', branch: 'r.0', agent: 'Ann', turn: 1, attempt: 1 } as const
+  expect(lineOf({ ...turn, action: { type: 'invoke', to: 'Lead', request: 1 } })).toMatch(/r\.0 Ann invokes Lead 1$/)
+})
