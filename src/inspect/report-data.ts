@@ -26,8 +26,8 @@ export interface Report {
   notUndone: readonly string[]
   agents: readonly string[]
   interactions: readonly { branch: string; turn: number; from: string; to: string; request?: unknown; outcome: Slot['status'] }[]
-  /** Of a topology. */
-  branches: readonly { id: string; agents: readonly string[]; turns: number; status: string }[]
+  /** Of a topology; `error`: why it failed, if it did. */
+  branches: readonly { id: string; agents: readonly string[]; turns: number; status: string; error?: Failure }[]
   /** Of a graph. */
   steps: readonly { id: string; item?: number; status: 'succeeded' | 'failed' | 'skipped'; output?: unknown; cause?: string }[]
   detached: readonly { branch: string; agent: string; status: 'arrived' | 'failed'; error?: Failure }[]

@@ -67,12 +67,23 @@ function sentence({ code, message, at }: Failure): string {
   return `${code}: ${shortened(message)}${place.length === 0 ? '' : ` (${place.join(', ')})`}`
 }
 
+/** What a failure began with, in a cell: its code and the first line of what it says. */
+function causeOf({ code, message }: Failure): string {
+  return `${code}: ${shortened(message.split('\n', 1)[0] ?? '')}`
+}
+
 function sectionsOf(report: Report): Section[] {
   const all: Section[] = [
     {
       title: 'Branches',
-      head: ['branch', 'agents', 'turns', 'status'],
-      rows: report.branches.map(({ id, agents, turns, status }) => [id, shortened(agents.join(', ')), `${turns}`, status]),
+      head: ['branch', 'agents', 'turns', 'status', 'cause'],
+      rows: report.branches.map(({ id, agents, turns, status, error }) => [
+        id,
+        shortened(agents.join(', ')),
+        `${turns}`,
+        status,
+        error === undefined ? '' : causeOf(error),
+      ]),
     },
     {
       title: 'Steps',

@@ -565,11 +565,13 @@ function statusIn({ scope, seat }: BranchFacts): Status | null {
 function branchEntry(branch: BranchFacts): Report['branches'][number] {
   const status = statusIn(branch)
   if (status === 'cancelled') return { id: branch.id, agents: [], turns: 0, status }
+  const error = branch.survivor === null ? branch.settled?.error : undefined
   return {
     id: branch.id,
     agents: wayOf(branch),
     turns: branch.turns.length,
     status: branch.survivor === null ? (status ?? branch.standing) : 'merged',
+    ...(error !== undefined && { error: withoutAttempts(error) }),
   }
 }
 

@@ -827,6 +827,27 @@ describe('a report to be read', () => {
     expect(text).toMatch(/^ {2}r\.2 +2 +AgentD +Orchestrator +arrived +"RS"$/m)
   })
 
+  test('says of a branch that failed why, as data and in one line, the same in every order', () => {
+    const settled: Game = {
+      shape: shape(['Start -> H -> End', 'H <-> A | B']),
+      act: by({
+        H: ({ message }) =>
+          message.kind === 'join'
+            ? { type: 'finish', output: 1 }
+            : { type: 'fork', calls: [{ to: 'A' }, { to: 'B' }], join: { policy: 'settled' } as never },
+        A: () => ({ type: 'fail', error: failed('no bread\nand no butter') }),
+        B: reply,
+      }),
+    }
+    const all = everyOrder(settled)
+    expect(new Set(all.map(bytes)).size).toBe(1)
+    const told = reportOf(play(settled))
+    const [, failing, replying] = told.branches
+    expect(failing).toMatchObject({ id: 'r.0', status: 'failed', error: { code: 'AGENT_FAILED', message: 'no bread\nand no butter' } })
+    expect(replying).not.toHaveProperty('error')
+    expect(reportText(told)).toMatch(/^ {2}r\.0 +A +1 +failed +AGENT_FAILED: no bread$/m)
+  })
+
   test('lets nothing through that a terminal would obey, and no line that an agent made', () => {
     for (const text of [reportText(report), reportMarkdown(report)]) {
       expect(text.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
@@ -841,7 +862,7 @@ describe('a report to be read', () => {
     const bars = lines
       .filter((line) => line.includes('red') && line.startsWith('|'))
       .map((line) => line.match(/(?<!\\)(?:\\\\)*\|/g)?.length)
-    expect(bars).toEqual([7, 7, 7, 5])
+    expect(bars).toEqual([6, 7, 7, 7, 5])
     for (const line of lines) expect(line.replace(/\\./g, '')).not.toMatch(/`|<|\[link/)
   })
 
