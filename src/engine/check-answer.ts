@@ -10,7 +10,12 @@ import type { RunEntry } from './run-entry.js'
  * after a restart), the answer is held to what the ask has kept of it as JSON Schema.
  */
 export async function checkAnswer(entry: RunEntry, askId: string, given: Checked): Promise<Checked> {
-  const ask = entry.state.asks.get(askId)
+  const answer = await answerOf(entry, entry.state.asks.get(askId), given)
+  // Whoever is asked is told something: nothing at all would have to be made null.
+  return 'problem' in answer || answer.value !== undefined ? answer : { problem: 'the answer is undefined, which is no JSON; null is' }
+}
+
+async function answerOf(entry: RunEntry, ask: OpenAsk | undefined, given: Checked): Promise<Checked> {
   if ('problem' in given || ask?.kind !== 'question') return given
   const schema = schemaOf(entry, ask)
   const answer = await checkedJson(schema, given.value, 'the answer')

@@ -119,7 +119,7 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
         })
       // As it was given, not as its schema made it: once answered, the ask is gone, and its schema with it.
       const detail = [askId, 'value' in given ? (given.value ?? null) : null]
-      await send({ type: 'ask.answer', askId, value: answer.value ?? null, ...by(command) }, command, detail)
+      await send({ type: 'ask.answer', askId, value: answer.value, ...by(command) }, command, detail)
     },
   }
   return Object.freeze(openOnly(engine, run)) as Run<never>

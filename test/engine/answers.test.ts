@@ -9,6 +9,27 @@ import { Folder } from '../stores/folder.js'
 import { askers, askingAtOnce } from './asking-at-once.js'
 import { codeOf, opened, rest, type SoloTurn, solo } from './opened.js'
 
+test('an answer is something: undefined is refused, unless the schema makes a value of it', async () => {
+  await using tutti = await opened({})
+  const asking = (schema?: z.ZodType) =>
+    solo({
+      act: (turn: SoloTurn) =>
+        turn.message.kind === 'answer'
+          ? turn.finish(turn.message.value)
+          : turn.ask('how many?', { ...(schema && { schema: schema as never }) }),
+    } as never)
+  const plain = await tutti.start(asking())
+  await rest()
+  const [ask] = await plain.asks()
+  expect(await codeOf(plain.answer(ask?.id ?? '', undefined))).toBe('ASK_INVALID_ANSWER')
+  await plain.answer(ask?.id ?? '', null)
+  expect(await plain.output()).toBe(null)
+  const usual = await tutti.start(asking(z.number().default(3)))
+  await rest()
+  await usual.answer((await usual.asks())[0]?.id ?? '', undefined)
+  expect(await usual.output()).toBe(3)
+})
+
 test('an answer is held to the schema of its ask in every process, and after a restart', async () => {
   const store = memoryStore()
   const definition = solo({
