@@ -5,6 +5,7 @@ import type { Agent } from './agent.js'
 import type { AgentCode } from './agent-code.js'
 import type { Limits } from './limits.js'
 import type { Maybe } from './maybe.js'
+import { noDefinition } from './no-definition.js'
 import type { Schema } from './schema.js'
 import type { Done, Work } from './work.js'
 
@@ -95,7 +96,7 @@ export function withInternals<D extends object>(definition: D, internals: Intern
 /** The insides of a definition. */
 export function internalsOf(definition: Definition): Internals {
   const internals = insidesOf(definition)
-  if (internals === undefined) throw new TypeError('this is no definition: make one with topology({ … }) or with graph(…).step(…).output()')
+  if (internals === undefined) throw noDefinition(definition)
   return internals
 }
 

@@ -20,6 +20,7 @@ import { toJson } from '../kernel/json.js'
 import type { TurnMessage } from '../kernel/message.js'
 import type { Problem } from '../kernel/problem.js'
 import type { State } from '../kernel/state.js'
+import { likely } from '../kernel/validate.js'
 import { attemptOf, branchOf, newState, requestsOf } from '../kernel/state.js'
 import type { ModelFactory } from '../models/model-factory.js'
 import { simModel } from '../models/sim.js'
@@ -82,9 +83,13 @@ export async function playTurn<N extends string>(
   given: GivenTurn,
 ): Promise<Action> {
   const internals = internalsOf(topology)
-  if (internals.kind !== 'topology') throw new TypeError('playTurn takes a topology')
+  if (internals.kind !== 'topology') throw new TuttiError('INVALID_INPUT', `playTurn() takes a topology, and '${topology.name}' is a graph`)
   const code = Object.hasOwn(internals.agents, agent) ? internals.agents[agent] : undefined
-  if (code === undefined) throw new TypeError(`'${topology.name}' has no agent ${agent}`)
+  if (code === undefined) {
+    const names = Object.keys(internals.agents)
+    const message = `'${topology.name}' has no agent ${String(agent)}${likely(String(agent), names)}; there are ${names.join(', ')}`
+    throw new TuttiError('INVALID_INPUT', message)
+  }
   checkOptions('playTurn()', given, kinds, messageProblems)
   const { kind = 'request' } = given.message ?? {}
   if (internals.shape.agents[agent]?.takes.includes(kind) === false)

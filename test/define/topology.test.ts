@@ -258,8 +258,10 @@ describe('a topology', () => {
     [{ limits: 4 }, 'limits'],
   ])('with an option of a wrong kind is refused: %j', (more, where) => expect(line(idle('A'), more)).toEqual([`BAD_OPTION ${where}`]))
   test('is told from what is none', () => {
-    expect(() => internalsOf({ name: 't' } as never)).toThrow(TypeError)
-    expect(() => internalsOf(undefined as never)).toThrow(/make one with topology/)
+    for (const none of [{ name: 't' }, undefined])
+      expect(() => internalsOf(none as never)).toThrow(
+        expect.objectContaining({ code: 'INVALID_INPUT', hint: expect.stringContaining('make one with topology') }),
+      )
     expect(() => loosely(undefined as never)).toThrow(TypeError)
   })
 })

@@ -34,6 +34,13 @@ test.each([
   await expect(explore(hub, options as never)).rejects.toMatchObject({ code: 'INVALID_INPUT', message: expect.stringMatching(message) })
 })
 
+test('no race check is made of what is no definition', async () => {
+  await expect(explore({} as never)).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    message: 'explore() takes a definition, or a function that makes one, not an object',
+  })
+})
+
 test('agents are those of the definition and of what its steps run, and its steps', async () => {
   const outer = graph('outer')
     .step('child', { run: hub })

@@ -1,4 +1,4 @@
-import { resource, topology } from 'tutti'
+import { graph, resource, topology } from 'tutti'
 import { playTurn, script } from 'tutti/testing'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
@@ -31,6 +31,20 @@ const desk = topology({
 test('one turn of code gives its action, with its steps, its resources and its state', async () => {
   const action = await playTurn(desk, 'Clerk', { request: 'Ada', state: { seen: 4 }, resources: [greeting.of('hello')] })
   expect(action).toEqual({ type: 'reply', value: 'hello Ada', state: { seen: 5 } })
+})
+
+test('only a turn of an agent of a topology is played', async () => {
+  const refused = async (of: unknown, agent: string): Promise<unknown> =>
+    playTurn(of as typeof desk, agent as 'Hub', {}).catch((error) => error)
+  const one = graph('one')
+    .step('a', { run: () => 1 })
+    .output()
+  expect(await refused(desk, 'clerk')).toMatchObject({
+    code: 'INVALID_INPUT',
+    message: "'desk' has no agent clerk (did you mean Clerk?); there are Hub, Clerk, Poet",
+  })
+  expect(await refused(one, 'a')).toMatchObject({ code: 'INVALID_INPUT', message: "playTurn() takes a topology, and 'one' is a graph" })
+  expect(await refused({}, 'a')).toMatchObject({ code: 'INVALID_INPUT', message: 'a definition is needed, not an object' })
 })
 
 test('one turn takes the message that it is given', async () => {

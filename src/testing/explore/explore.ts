@@ -2,7 +2,9 @@ import { atOnce } from '../../define/at-once.js'
 import type { Definition } from '../../define/definition.js'
 import { isDefinition } from '../../define/definition.js'
 import type { Maybe } from '../../define/maybe.js'
+import { shown } from '../../define/option-check.js'
 import type { Provided } from '../../define/resource.js'
+import { TuttiError } from '../../define/tutti-error.js'
 import type { RunResult } from '../../engine/tutti.js'
 import type { Ask } from '../../inspect/ask.js'
 import type { ModelFactory } from '../../models/model-factory.js'
@@ -96,7 +98,7 @@ const onlyOne = { exhaustive: false, bounds: [], left: ['every other schedule: o
 export function settingFor<I, O>(definition: Definition<I, O> | (() => Maybe<Definition<I, O>>), options: ExploreOptions<I, O>): Setting {
   const { resources = [] } = options
   if (typeof definition !== 'function' && !isDefinition(definition))
-    throw new TypeError('explore takes a definition, or a function that makes one')
+    throw new TuttiError('INVALID_INPUT', `explore() takes a definition, or a function that makes one, not ${shown(definition)}`)
   return {
     run: runId,
     definition: (typeof definition === 'function' ? definition : () => definition) as () => Maybe<Definition>,
