@@ -2,6 +2,7 @@ import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { CliError } from './cli-error.js'
 import { exitCode, type ExitCode } from './exit-code.js'
+import { leftBy } from './leaving.js'
 import type { Work } from './work.js'
 
 /** What the process that goes on says to the one that started it, before they part. */
@@ -16,10 +17,10 @@ export async function detach(work: Work): Promise<string> {
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     execArgv: [],
   })
-  const parting = await new Promise<Parting>((resolve) => {
+  const parting = await new Promise<Parting>((resolve, reject) => {
     child.on('message', (message) => resolve(message as Parting))
     child.on('error', (error) => resolve({ refused: error.message, exit: exitCode.failed }))
-    child.on('exit', (code) => resolve({ refused: `the process that was started ended with ${code}`, exit: exitCode.failed }))
+    child.on('exit', (code) => reject(leftBy(code)))
     child.send(work)
   })
   if (child.connected) child.disconnect()

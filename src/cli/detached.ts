@@ -1,11 +1,16 @@
 import type { Parting } from './detach.js'
 import { errorLines } from './error-lines.js'
+import { nothingLeft } from './leaving.js'
 import { Terminal } from './terminal.js'
 import { pieces } from './shown.js'
 import { begin, type Work } from './work.js'
 
 // The process that `--detach` starts: it is told what to do, says whether that was begun, and goes on alone.
-process.once('message', (work) => void perform(work as Work))
+process.once('message', (work) => {
+  // It ends where its work does: before that, code that was loaded waits for what never comes.
+  process.once('beforeExit', () => process.exit(nothingLeft))
+  void perform(work as Work)
+})
 
 async function perform(work: Work): Promise<void> {
   const terminal = new Terminal(process.stdout, process.stderr, process.env)

@@ -25,7 +25,7 @@ export const command: CliCommand = {
         `${taken.join(', ')} ${taken.length === 1 ? 'is' : 'are'} there already: nothing was written`,
         'name another folder',
       )
-    makeFolder(folder)
+    made(folder, given as string)
     const there = relative('.', folder)
     for (const [file, text] of Object.entries(files)) {
       writeFileSync(join(folder, file), text, { flag: 'wx' })
@@ -35,6 +35,19 @@ export const command: CliCommand = {
     terminal.note(shown`next: ${escaped(`${there === '' ? '' : `cd ${quoted(there)} && `}npm install && npm start && npm test`, 'path')}`)
     return exitCode.done
   },
+}
+
+function made(folder: string, given: string): void {
+  try {
+    makeFolder(folder)
+  } catch (error) {
+    throw new CliError(exitCode.failed, `the folder ${given} could not be made: ${whyNot(error)}`, 'name another folder')
+  }
+}
+
+function whyNot(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException
+  return code === 'EEXIST' || code === 'ENOTDIR' ? 'it, or a part of its path, is a file' : message
 }
 
 /** What npm takes for a name. */

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, extname, join, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { type Definition, isDefinition } from '../define/definition.js'
 import { exportsOf } from '../define/exports-of.js'
 import type { OpenOptions } from '../engine/tutti.js'
@@ -65,10 +65,20 @@ async function loadedFrom(file: string, isCompiled: boolean): Promise<Readonly<R
     // It says what is wrong with its definition better than we could.
     if (TuttiError.is(error)) throw error
     const [first, ...more] = (error instanceof Error ? error.message : String(error)).split('\n')
-    throw new CliError(exitCode.failed, `${file} could not be loaded: ${first}`, hintOf(error), more)
+    throw new CliError(exitCode.failed, `${file} could not be loaded: ${first}`, hintOf(error), [...more, ...placeIn(error)])
   }
   return exportsOf(module)
 }
+
+/** Where code of the user's was when it threw: the innermost place that is no part of Node, of a package or of this one. */
+function placeIn(error: unknown): readonly string[] {
+  const stack = error instanceof Error ? String(error.stack) : ''
+  const places = [...stack.matchAll(/^ +at (?:.*\()?(?:async )?(.+:\d+:\d+)\)?$/gm)].map(([, place = '']) => place)
+  const own = places.find((place) => !/^node:|[/\\]node_modules[/\\]/.test(place) && !place.startsWith(here))
+  return own === undefined ? [] : [`  at ${own.startsWith('file:') ? fileURLToPath(own) : own}`]
+}
+
+const here = new URL('..', import.meta.url).href
 
 function hasTutti(file: string): boolean {
   try {

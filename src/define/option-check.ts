@@ -6,6 +6,8 @@ import { isStorable } from './storable.js'
 export interface Kind {
   readonly is: (value: unknown) => boolean
   readonly words: string
+  /** What such a value is that it is not of this kind, where that takes more than to name it. */
+  readonly instead?: (value: unknown) => string | undefined
 }
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -44,7 +46,18 @@ export const tagRecord: Kind = {
       .flat()
       .every((text) => typeof text === 'string' && isStorable(text)),
   words: 'a record of texts with no control characters: { tenant: "acme" }',
+  instead: (value) => (isRecord(value) ? wrongTag(value) : undefined),
 }
+
+function wrongTag(tags: Readonly<Record<string, unknown>>): string | undefined {
+  for (const [key, tag] of Object.entries(tags)) {
+    if (!isStorable(key)) return `one with the name ${JSON.stringify(key)}`
+    if (typeof tag !== 'string') return `one in which ${key} is ${shown(tag)}`
+    if (!isStorable(tag)) return `one in which ${key} is ${JSON.stringify(tag.slice(0, 40))}`
+  }
+  return undefined
+}
+
 /** Not only one of this realm: what listens to it asks for nothing more. */
 export const aSignal: Kind = {
   is: (value) =>
@@ -105,8 +118,8 @@ export function optionProblems(given: Readonly<Record<string, unknown>>, kinds: 
 }
 
 /** A list that is none of those that were meant is not told that it is not a list. */
-function other(value: unknown, { words }: Kind): string {
-  const said = shown(value)
+function other(value: unknown, { words, instead }: Kind): string {
+  const said = instead?.(value) ?? shown(value)
   return words.startsWith(said) ? 'this one' : said
 }
 

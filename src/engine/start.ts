@@ -15,7 +15,7 @@ import { runIdPattern } from '../kernel/ids.js'
 import { jsonSize, toJson } from '../kernel/json.js'
 import type { RunLimits } from '../kernel/shape.js'
 import type { Parent, Said } from '../kernel/state.js'
-import { checked, checkedJson } from '../define/check-schema.js'
+import { asJson, checkedJson } from '../define/check-schema.js'
 import { andThen, isLater, type Maybe } from '../define/maybe.js'
 import { thrownText } from '../kernel/thrown-text.js'
 import { checkSession, conversationOf } from './conversation.js'
@@ -179,7 +179,12 @@ function checkTags(tags: Readonly<Record<string, string>>, maxValue: number): Re
 
 /** The run's input is what the definition's schema makes of it; an agent right after Start must take it too. */
 function checkInput(definition: Internals, given: unknown, maxValue: number): Maybe<unknown> {
-  return andThen(checked(definition.input, given, 'the input'), (input) => {
+  const json = asJson(given, 'the input')
+  if ('problem' in json)
+    throw new TuttiError('INVALID_INPUT', json.problem, {
+      hint: 'an input is JSON: texts, numbers, booleans, null, lists and plain objects',
+    })
+  return andThen(checkedJson(definition.input, json.value, 'the input'), (input) => {
     if ('problem' in input)
       throw new TuttiError('INVALID_INPUT', input.problem, { hint: `look at the input schema of '${definition.shape.name}'` })
     checkSize('the input has', jsonSize(input.value), input.value, maxValue)

@@ -1,6 +1,6 @@
 import type { MessageKind } from './message.js'
 import type { Problem } from './problem.js'
-import { type Edge, reserved } from './shape.js'
+import { defaultLimits, type Edge, reserved } from './shape.js'
 
 /** An edge and the place where it was written: the flow string it came from. */
 export interface PlacedEdge extends Edge {
@@ -83,14 +83,14 @@ export function limitProblems(limits: Readonly<Record<string, unknown>>, where =
         problems.push({
           code: 'BAD_LIMIT',
           where: at,
-          message: `${key} is a whole number of at least 1, not ${shown(value)}; leave it out for no limit`,
+          message: `${key} is a whole number of at least 1, not ${shown(value)}; ${withoutIt(key)}`,
         })
     } else if (amountLimits.includes(key)) {
       if (!(typeof value === 'number' && Number.isFinite(value) && value > 0))
         problems.push({
           code: 'BAD_LIMIT',
           where: at,
-          message: `${key} is a number above 0, not ${shown(value)}; leave it out for no limit`,
+          message: `${key} is a number above 0, not ${shown(value)}; ${withoutIt(key)}`,
         })
     } else {
       const known = [...wholeLimits, ...amountLimits]
@@ -99,6 +99,12 @@ export function limitProblems(limits: Readonly<Record<string, unknown>>, where =
     }
   }
   return problems
+}
+
+/** What there is where a limit is not given. */
+function withoutIt(key: string): string {
+  const usual: unknown = Object.entries(defaultLimits).find(([name]) => name === key)?.[1]
+  return typeof usual === 'number' ? `left out, it is ${usual}` : 'leave it out for no limit'
 }
 
 /** The raw topology with what every check needs to look up. */
@@ -201,7 +207,7 @@ function memberProblems(view: View): Problem[] {
         problems.push({
           code: 'UNKNOWN_NODE',
           where,
-          message: `there is no agent ${node}; add it to \`agents\`${likely(node, view.names)}`,
+          message: `there is no agent ${node}; add it to \`agents\`${likely(node, [...view.names, ...reserved])}`,
         })
       else problems.push({ code: 'BAD_NAME', where, message: why })
     }

@@ -161,14 +161,20 @@ export default graph('several').step('only', { run: async () => { await using no
     )
     place.write('single.mjs', `import { graph } from 'tutti'\nexport const one = ${one('one')}\n`)
     mkdirSync(join(place.folder, 'folder.ts'))
-    const [odd, several, single, folder] = await Promise.all(
-      ['odd.ts', 'several.mjs', 'single.mjs', 'folder.ts'].map((file) => place.tutti('graph', file)),
+    place.write('throwing.ts', `interface Unused { a: 1 }\nexport function f(): never {\n  throw new Error('not today')\n}\n`)
+    place.write('calling.ts', `import { f } from './throwing.js'\nf()\nexport default 1\n`)
+    const [odd, several, single, folder, calling] = await Promise.all(
+      ['odd.ts', 'several.mjs', 'single.mjs', 'folder.ts', 'calling.ts'].map((file) => place.tutti('graph', file)),
     )
     expect(odd?.code).toBe(1)
     expect(odd?.err).toMatch(/odd\.ts could not be loaded: Transform failed with \d errors?:\n.*odd\.ts:\d+:\d+: ERROR: .*\n/)
     expect(several).toMatchObject({ code: 2, err: expect.stringMatching(/it exports one, two: export one of them as the default\n$/) })
     expect(single).toMatchObject({ code: 2, err: expect.stringMatching(/it exports one: export that as the default\n$/) })
     expect(folder).toMatchObject({ code: 3, err: 'tutti: there is no file folder.ts\n' })
+    expect(calling).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/calling\.ts could not be loaded: not today\n {2}at \/.*\/throwing\.ts:3:9\n$/),
+    })
   })
 
   test.skipIf('registerHooks' in nodeModule)('in CommonJS that has no tutti says what to do', async () => {
@@ -249,11 +255,16 @@ export default graph('amid').step('a', { run: () => process.exit(3) }).output()`
     place.tutti('run', 'amid.mjs', '--id', 'a'),
     place.tutti('graph', 'thrown.mjs'),
     place.tutti('run', 'leaving.mjs', '--detach'),
+    place.tutti('run', 'forever.ts', '--detach'),
   ])
   for (const { code, out } of ends) expect({ code, out }).toEqual({ code: 1, out: '' })
   expect(ends[0]?.err).toMatch(/^tutti: code that was loaded has ended the process, with 0: the command is not done.*\n$/)
   expect(ends[1]?.err).toMatch(/tutti: what was loaded waits for something that never comes: the command is not done.*\n$/)
   expect(ends[2]?.err).toMatch(/turn\.started r a.*\ntutti: code that was loaded has ended the process, with 3: .*resumed\n$/)
+  expect([ends[4]?.err, ends[5]?.err]).toEqual([
+    ends[0]?.err,
+    expect.stringMatching(/^tutti: what was loaded waits for something that never comes: the command is not done.*\n$/),
+  ])
   expect(ends[3]?.err).toMatch(/tutti: code that was loaded has ended the process, with 1: [^]*Error: later/)
 })
 

@@ -27,6 +27,18 @@ test('a project that init makes runs, passes its tests and its race check as it 
   expect(await npm('run', 'check')).toContain('The same outcome in every order')
 })
 
+test('a project is not made where a file is in the way, and that is said', async () => {
+  using place = new Place()
+  place.write('notes.txt', 'mine')
+  for (const folder of ['notes.txt', 'notes.txt/below'])
+    expect(await place.tutti('init', folder)).toEqual({
+      code: 1,
+      out: '',
+      err: `tutti: the folder ${folder} could not be made: it, or a part of its path, is a file; name another folder\n`,
+    })
+  expect(place.read('notes.txt')).toBe('mine')
+})
+
 /** As npm would: the package that is tested here, what a project needs beside it, and a command that may be executed, which a build does not make. */
 function install(folder: string): void {
   mkdirSync(join(folder, 'node_modules/.bin'), { recursive: true })

@@ -9,6 +9,13 @@ const codes = (flows: readonly string[], agents: Record<string, unknown>, more: 
 
 describe('a topology is refused', () => {
   test('with no edge out of Start', () => expect(codes(['A -> End'], idle('A'))).toEqual(['NO_START flows']))
+  test('with a place written small, and it is said how that is written', () => {
+    const problems = problemsOf(() => loosely({ name: 't', flows: ['start -> A -> end'], agents: idle('A') }))
+    expect(problems.filter(({ code }) => code === 'UNKNOWN_NODE').map(({ message }) => message)).toEqual([
+      'there is no agent start; add it to `agents` (did you mean Start?)',
+      'there is no agent end; add it to `agents` (did you mean End?)',
+    ])
+  })
   test('with an edge into Start', () => {
     expect(codes(['Start -> A -> End', 'A -> Start'], idle('A'))).toEqual(['EDGE_INTO_START A -> Start'])
   })

@@ -123,7 +123,11 @@ test('an input that is no JSON is refused with the path to it, and nothing is re
         { input: { deep: [value] } },
       )
       .catch((thrown: unknown) => thrown)
-    expect(error, what).toMatchObject({ code: 'INVALID_INPUT', message: expect.stringMatching(word) })
+    expect(error, what).toMatchObject({
+      code: 'INVALID_INPUT',
+      message: expect.stringMatching(word),
+      hint: expect.stringMatching(/^an input is JSON/),
+    })
     expect((error as Error).message, what).toMatch(/deep(\[0\]|\.0)/)
   }
   expect((await tutti.runs()).runs).toEqual([])
