@@ -26,6 +26,7 @@ const toolsMax = 200
 const descriptionMax = 2_000
 /** Of one message of a program: who says more at once is not listened to until the memory is full. */
 const messageMb = 10
+const tooLong = `the connection was closed: the server said more than ${messageMb} MB at once`
 
 type Tools = Readonly<Record<string, Tool<any, unknown>>>
 
@@ -111,6 +112,12 @@ export class McpConnection implements OpenToolbox {
     // Nobody waits at the end of an engine for a server that does not start.
     const patience = { timeout: this.#options.timeoutMs ?? defaultTimeoutMs, signal: this.#closing.signal }
     client.onclose = forget
+    // Whoever waits for an answer is told only that the connection was closed.
+    let isTooLong = false
+    client.onerror = ({ message }) => {
+      isTooLong ||= !http && message.startsWith('ReadBuffer exceeded')
+    }
+    const explained = (error: unknown): unknown => (isTooLong ? new Error(tooLong) : error)
     const list = async (): Promise<Tools> => {
       const { tools } = await client.listTools(undefined, patience)
       const schemaOf = (each: McpTool) => fromJsonSchema<Record<string, unknown>>(each.inputSchema as never, validator)
@@ -121,15 +128,15 @@ export class McpConnection implements OpenToolbox {
       list: () => {
         const asked = (listed ??= list().catch((error: unknown) => {
           if (listed === asked) changed()
-          throw this.#unusable(error)
+          throw this.#unusable(explained(error))
         }))
         return asked
       },
-      call: shared(client, forget),
+      call: shared(client, forget, explained),
     }
     try {
       await client.connect(transport, patience).catch((error: unknown) => {
-        throw this.#unusable(error)
+        throw this.#unusable(explained(error))
       })
       await connected.list()
     } catch (error) {
@@ -191,13 +198,9 @@ export class McpConnection implements OpenToolbox {
 const isLost = (error: unknown): boolean => error instanceof TypeError || (error instanceof Error && error.name === 'SdkHttpError')
 
 /** Calls on one connection. After one that says that it is lost nobody takes it any more: a server that was started anew knows nothing of it. */
-function shared(client: Client, forget: () => void): Connected['call'] {
+function shared(client: Client, forget: () => void, explained: (error: unknown) => unknown): Connected['call'] {
   let open = 0
   let lost = false
-  let isTooLong = false
-  client.onerror = ({ message }) => {
-    isTooLong ||= /maximum size/.test(message)
-  }
   return async (...call) => {
     open++
     try {
@@ -207,8 +210,7 @@ function shared(client: Client, forget: () => void): Connected['call'] {
         lost = true
         forget()
       }
-      if (isTooLong) throw new Error(`the connection was closed: the server said more than ${messageMb} MB at once`)
-      throw error
+      throw explained(error)
     } finally {
       if (--open === 0 && lost) client.close().catch(() => {})
     }

@@ -97,12 +97,21 @@ test('a server that says that its tools have changed is asked for them again', a
 
 test('a message that is too long to be read ends the connection with the calls on it, and why is said', async () => {
   const script = fileURLToPath(new URL('children/mcp-server.js', import.meta.url))
-  const box = (length: number) => new Opened(mcp({ command: process.execPath, args: [script, String(length)] }))
+  const box = (...lengths: number[]) => new Opened(mcp({ command: process.execPath, args: [script, ...lengths.map(String)] }))
   await using long = box(9_000_000)
   expect(await long.call('t_grow')).toMatch(/\[cut: 100000 of 9000000 characters\]$/)
   await using longer = box(11_000_000)
   await expect(longer.call('t_grow')).rejects.toThrow('the connection was closed: the server said more than 10 MB at once')
   expect(await longer.names()).toEqual(['t_grow'])
+  await using longList = box(0, 11_000_000)
+  await expect(longList.names()).rejects.toThrow("can't be used: the connection was closed: the server said more than 10 MB at once")
+})
+
+test('a server behind an address that speaks of a maximum size is heard with its own words', async () => {
+  await using server = await served(Promise.resolve(), () => {})
+  const box = mcp({ url: server.url, headers: { authorization: 'more than the maximum size' } })
+  await using opened = new Opened(box)
+  await expect(opened.call('t_bad')).rejects.toThrow(/at \/mcp$/)
 })
 
 test('an engine that is closed while a server starts does not wait for it', async () => {
