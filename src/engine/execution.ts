@@ -32,7 +32,7 @@ import { useOf } from './run-resources.js'
 import type { Body } from './bodies.js'
 import type { ActivityOutcome, Held, Seam } from './seam.js'
 import { playModel } from './model-body.js'
-import { stepCommand } from './step-body.js'
+import { besideWhen, stepCommand } from './step-body.js'
 import { checkStep } from './step-check.js'
 import { turnOver } from './turn-over.js'
 import { act, turnView } from './turn-view.js'
@@ -476,15 +476,19 @@ export class Execution implements Body, ActivityOwner, WorkParts {
 
   step<T>(name: string, body: (ctx: ActivityContext) => Maybe<T>, options?: StepOptions): Promise<T> {
     checkStep(name, body, options)
-    return this.#activities().step(name, body, this.#beside(options)) as Promise<T>
+    return this.#activities().step(this.#nameBeside(name), body, this.#keyBeside(options)) as Promise<T>
   }
 
-  /** The turn of a model has keys of its own. */
-  #beside(options: StepOptions | undefined): StepOptions | undefined {
+  /** What the steps of a graph and the turns of models record by themselves is kept apart from what code gives them to do. */
+  #nameBeside(name: string): string {
+    return typeof name === 'string' && name.startsWith('~') && this.#port.definition.kind === 'graph' ? besideWhen(name) : name
+  }
+
+  #keyBeside(options: StepOptions | undefined): StepOptions | undefined {
     if (typeof options?.key !== 'string') return options
     const { definition } = this.#port
-    const isModel = definition.kind === 'topology' && definition.agents[this.attempt.agent]?.act === null
-    return isModel ? { ...options, key: keyBeside(options.key) } : options
+    if (definition.kind === 'graph') return options.key.startsWith('~') ? { ...options, key: besideWhen(options.key) } : options
+    return definition.agents[this.attempt.agent]?.act === null ? { ...options, key: keyBeside(options.key) } : options
   }
 
   sleep(ms: number): Promise<void> {

@@ -61,9 +61,14 @@ export async function stepCommand(port: StepPort): Promise<Command> {
  * before it: then it is asked again, with their results, and what it said first stands all the same.
  */
 async function decided(activities: Activities, when: () => Promise<boolean>): Promise<boolean> {
-  const said = activities.beginsWith('~when') ? undefined : await when()
-  return (await activities.step('~when', () => said)) === true
+  const said = activities.beginsWith(whenStep) ? undefined : await when()
+  return (await activities.step(whenStep, () => said)) === true
 }
+
+const whenStep = '~when'
+
+/** The name or the key of a step of somebody's code: never that of the one above, and no two become the same. */
+export const besideWhen = (text: string): string => (/^~+when(?:#\d+)?$/.test(text) ? `~${text}` : text)
 
 function childDone(attempt: Attempt, { output, ...facts }: ChildDone): Command {
   return { type: 'step.complete', ...attempt, ...given(output), ...facts }

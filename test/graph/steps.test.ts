@@ -173,6 +173,32 @@ describe('a step', () => {
       .output()
     expect(await tutti.execute(definition)).toEqual({ a: 1 })
   })
+
+  test.each([
+    ['~when', {}],
+    ['~~when', {}],
+    ['~when#0', {}],
+    ['ready', { key: '~when#0' }],
+    ['~when', { key: '~when' }],
+  ])('may call that, and what it does then, what it likes (%s, %j): it is not taken for what was decided', async (name, options) => {
+    await using tutti = await open({ store: 'memory:', invariants: true })
+    const looked: string[] = []
+    const look = (what: string) => async () => looked.push(what)
+    const definition = graph('looks')
+      .step('a', {
+        retry: { attempts: 2 },
+        when: async ({ step }) =>
+          (await step(name, look('first'), options)) === 1 && (await step('~when', look('second'), { key: 'second' })) === 2,
+        run: async ({ step, attempt }) => {
+          const third = await step('~when', look('third'), { key: 'third' })
+          if (attempt === 1) throw new Error('again')
+          return third
+        },
+      })
+      .output()
+    expect(await tutti.execute(definition)).toMatchObject({ a: expect.any(Number) as number })
+    expect(looked.slice(0, 3)).toEqual(['first', 'second', 'third'])
+  })
 })
 
 describe('an attempt that takes too long', () => {
