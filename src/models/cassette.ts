@@ -7,10 +7,11 @@ import type {
   LanguageModelV3CallOptions,
   LanguageModelV3GenerateResult,
   LanguageModelV3StreamPart,
+  LanguageModelV3StreamResult,
 } from '@ai-sdk/provider'
 import type { LanguageModel } from '../define/language-model.js'
 import { TuttiError } from '../define/tutti-error.js'
-import { AnswerFromStream, type AnyPart, streamParts } from './answer-parts.js'
+import { AnswerFromStream, type AnyPart, noAnswer, streamParts } from './answer-parts.js'
 import {
   type CassetteEntry,
   type CassettePlace,
@@ -89,11 +90,11 @@ function read(file: string): readonly CassetteEntry[] {
   }
   const found = entriesIn(text)
   if ('problem' in found) throw new TuttiError('INVALID_INPUT', `${file} is no cassette: ${found.problem}`, { hint })
-  return outcomesIn(found.entries)
+  return outcomesIn(found.entries).toSorted(compareEntries)
 }
 
 function sortFile(file: string): void {
-  const lines = [cassetteHead, ...read(file).toSorted(compareEntries)].map((entry) => JSON.stringify(entry))
+  const lines = [cassetteHead, ...read(file)].map((entry) => JSON.stringify(entry))
   writeFileSync(`${file}.new`, `${lines.join('\n')}\n`, { mode: 0o600 })
   renameSync(`${file}.new`, file)
 }
@@ -137,13 +138,15 @@ function recordingModel(agent: string, inner: LanguageModelV3, write: (entry: Ca
     supportedUrls,
     doGenerate: (options) =>
       noted(options, async (answered) => {
-        const result = await inner.doGenerate(options)
+        const result = (await inner.doGenerate(options)) as LanguageModelV3GenerateResult | undefined
+        if (!Array.isArray(result?.content)) throw noAnswer()
         answered(result)
         return result
       }),
     doStream: (options) =>
       noted(options, async (answered, failed) => {
-        const { stream, ...rest } = await inner.doStream(options)
+        const { stream, ...rest } = ((await inner.doStream(options)) ?? {}) as Partial<LanguageModelV3StreamResult>
+        if (typeof stream?.getReader !== 'function') throw noAnswer()
         return { ...rest, stream: Parts.from(listening(stream, answered, failed)) as unknown as typeof stream }
       }),
   }

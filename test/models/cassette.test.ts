@@ -202,6 +202,27 @@ test('what was answered to one child run is played to that one, whichever was ov
   }
 })
 
+test.each([
+  [undefined, undefined],
+  [null, { stream: null }],
+  [{}, {}],
+  [{ content: 'hello' }, { stream: 'hello' }],
+])('what is no answer (%j, %j) is recorded as a call that failed so, and what else was recorded is played', async (said, stream) => {
+  const strange = { ...saying(() => []), doGenerate: async () => said, doStream: async () => stream } as unknown as LanguageModel
+  const recording = record(file, ({ agent }) => (agent === 'Odd' ? strange : saying(() => [{ type: 'text', text: 'well' }])))
+  await saidBy(await recording({ agent: 'Writer' }), call('a'))
+  const odd = await recording({ agent: 'Odd' })
+  const once = call('a', { branch: 'r.0' })
+  const inParts = call('a', { branch: 'r.1' })
+  const isNone = 'what it answers is no answer of a model'
+  await expect(answerOf(odd, once, null)).rejects.toThrow(isNone)
+  await expect(answerOf(odd, inParts, () => {})).rejects.toThrow(isNone)
+  await recording.close()
+  const played = replay(file)
+  expect(await saidBy(played({ agent: 'Writer' }), call('a'))).toMatchObject({ text: 'well' })
+  for (const options of [once, inParts]) await expect(saidBy(played({ agent: 'Odd' }), options)).rejects.toThrow(isNone)
+})
+
 describe('of two runs that ask the same', () => {
   const solo = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: {} } })
   const ids = ['one', 'two']
@@ -343,6 +364,16 @@ describe('a call that was not recorded fails, and says what is nearest:', () => 
   test('nothing before a call of its branch, where a run was recorded from its middle on', async () => {
     expect(await missed(call('the beginning', { branch: 'r.1' }))).toBe(
       'tape has no such call of Writer, branch r.1, turn 1, call 0: nothing was recorded of its branch before Writer, branch r.1, turn 2, call 0: what was asked in another process is on another tape, and each recording writes its file anew',
+    )
+  })
+
+  test('the first call of its branch, in whatever order several runs were recorded', async () => {
+    const recording = record(file, () => saying(() => [{ type: 'text', text: 'x' }]))
+    const model = await recording({ agent: 'Writer' })
+    await saidBy(model, call('of one run', { run: 'one', turn: 3 }))
+    await saidBy(model, call('of the other', { run: 'two', turn: 2 }))
+    await expect(saidBy(replay(file)({ agent: 'Writer' }), call('the beginning'))).rejects.toThrow(
+      'nothing was recorded of its branch before Writer, branch r, turn 2, call 0',
     )
   })
 
