@@ -364,6 +364,22 @@ describe('a tool whose input is no object', () => {
     expect(given).toHaveLength(1)
   })
 
+  test.each<[z.ZodType, unknown]>([
+    [z.object({ input: z.string() }).meta({ id: 'Named' }), { input: 'x' }],
+    [tree.meta({ id: 'Tree', description: 'A tree.' }), { of: [{ of: [] }] }],
+  ])('is not one that is an object and has a name', async (input, value) => {
+    const calls: ModelFactory = () =>
+      saying(({ index }) => [index > 0 ? called('finish', { output: 'ok' }) : called('work', value as object)])
+    for (const models of [calls, script({ A: [{ tool: 'work', input: value }, { finish: 'ok' }] })]) {
+      const { result, given, heard } = await tried(input, models)
+      expect(result).toMatchObject(finished)
+      expect(given).toEqual([value])
+      expect(told(heard)).toMatchObject([{ input: value }])
+    }
+    const simulated = await tried(input, ({ agent }) => simModel(agent))
+    expect(simulated.given).toHaveLength(1)
+  })
+
   test('is approved as it was called', async () => {
     const answer = async (run: Run) => {
       for await (const event of run.events()) {
