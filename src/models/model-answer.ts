@@ -62,11 +62,13 @@ export async function answerOf(model: LanguageModel, options: object, listener: 
   const { content, finishReason, usage } = result
   const costUsd = reportedCost(result)
   const finish = reasonOf(finishReason)
-  const broken = result.broken ?? (isBrokenOff(finishReason) ? new CutShort('the model broke off with an error') : undefined)
+  const broken =
+    result.broken ??
+    (!content.every(isPart) ? noAnswer() : isBrokenOff(finishReason) ? new CutShort('the model broke off with an error') : undefined)
   return {
     ...(costUsd !== undefined && { costUsd }),
     ...(broken !== undefined && { broken }),
-    parts: content.flatMap(partOf),
+    parts: content.filter(isPart).flatMap(partOf),
     finish,
     model: nameOfModel(model),
     inputTokens: tokensOf(usage, 'inputTokens'),
@@ -122,7 +124,6 @@ export function endsUnsaid(reason: unknown): boolean {
 }
 
 function partOf(part: AnyPart): AnswerPart[] {
-  if (!isPart(part)) throw noAnswer()
   const meta = metaOf(part['providerMetadata'])
   switch (part.type) {
     case 'text':

@@ -4,7 +4,7 @@ import { topology } from 'tutti'
 import { describe, expect, test } from 'vitest'
 import { streamParts } from '../../src/models/answer-parts.js'
 import { answerOf } from '../../src/models/model-answer.js'
-import { opened } from '../engine/opened.js'
+import { journal, opened } from '../engine/opened.js'
 import { saying } from './spied.js'
 
 type Parts = readonly object[]
@@ -114,6 +114,25 @@ describe('what is no text in a stream', () => {
       expect(calls).toBe(1)
     },
   )
+
+  test('nor a part at all, and what was used for it counts whether somebody listens or not', async () => {
+    const content = [null, { type: 'text', text: 'x' }]
+    const parts = [{ type: 'text-delta', id: '1', delta: 'x' }, null]
+    const model = {
+      ...saying(() => []),
+      doGenerate: async () => ({ content, finishReason: 'stop', usage: { inputTokens: 3, outputTokens: 4 }, warnings: [] }),
+      doStream: async () => ({ stream: new ReadableStream({ start: (to) => (parts.forEach((part) => to.enqueue(part)), to.close()) }) }),
+    } as never
+    const solo = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: {} }, limits: { tokens: 100_000 } })
+    for (const deltas of [true, false]) {
+      await using tutti = await opened({ models: () => model })
+      const run = await tutti.start(solo)
+      for await (const { type } of deltas ? run.events({ deltas }) : run.events()) if (type === 'run.failed') break
+      const failed = (await journal(run)).find(({ type }) => type === 'activity.failed')
+      expect(failed).toMatchObject({ usage: { calls: 1, ...(deltas ? {} : { inputTokens: 3, outputTokens: 4 }) } })
+      expect(failed).not.toMatchObject({ usage: { inputTokens: 0 } })
+    }
+  })
 
   test('is played from a cassette as it was heard', () => {
     const content = [{ type: 'text' }, { type: 'text', text: 'all' }]
