@@ -2,6 +2,9 @@ import type { Definition } from 'tutti'
 import { graph, topology } from 'tutti'
 import { explore } from 'tutti/testing'
 import { describe, expect, test } from 'vitest'
+import { settingFor } from '../../src/testing/explore/explore.js'
+import { following } from '../../src/testing/explore/following.js'
+import { play } from '../../src/testing/explore/stage.js'
 
 /** Work that goes around the scheduler and comes to its end. */
 const real = () => new Promise<string>((resolve) => setImmediate(() => resolve('done')))
@@ -97,6 +100,48 @@ test('in which order work from outside comes back does not make a schedule anoth
   }
   const checked = await explore(definition, { schedules: 2 })
   expect(checked, checked.text()).toMatchObject({ independent: true, violations: [] })
+})
+
+test('a step that is at work is waited for, whatever of its turn has come already', async () => {
+  let played = 0
+  const definition = () => {
+    const isTurned = played++ % 2 === 1
+    const soon = real
+    const later = async () => {
+      for (let times = 0; times < 20; times++) await real()
+      return 'done'
+    }
+    return topology({
+      name: 'both',
+      flows: ['Start -> A -> End'],
+      agents: {
+        A: async (turn) => {
+          await Promise.all([turn.step('x', isTurned ? soon : later), turn.step('y', isTurned ? later : soon)])
+          return turn.finish('done')
+        },
+      },
+    })
+  }
+  const checked = await explore(definition, { schedules: 2 })
+  expect(checked, checked.text()).toMatchObject({ independent: true, violations: [] })
+})
+
+test('what a turn has said stays in its order while something else is waited for: a step begins before it ends', async () => {
+  const definition = () =>
+    topology({
+      name: 'said',
+      flows: ['Start -> H -> End', 'H <-> A | B'],
+      agents: {
+        H: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn, { values }) => turn.finish(values) } },
+        A: async (turn) => turn.reply(await Promise.race([turn.step('x', async () => 'done'), turn.sleep(timeoutMs)])),
+        B: async (turn) => turn.reply(await real()),
+      },
+    })
+  const { taken, away } = await play(settingFor(definition, {}), following([]))
+  const ofStep = taken
+    .flatMap(({ option }) => option)
+    .flatMap(({ command }) => (command?.type.startsWith('activity') ? [command.type] : []))
+  expect({ away, ofStep }).toEqual({ away: ['B'], ofStep: ['activity.start', 'activity.complete'] })
 })
 
 describe('what never ends is ended by its deadline', () => {

@@ -49,6 +49,14 @@ const eagerMs = 2
 
 const byNumbers = new Intl.Collator('en', { numeric: true })
 
+const stepOf = ({ command }: Happening): string | null => (command !== null && 'key' in command ? command.key : null)
+
+/** What a body says last is of no step. */
+function byStep(a: Happening, b: Happening): number {
+  const [ofA, ofB] = [stepOf(a), stepOf(b)]
+  return ofA === null || ofB === null ? Number(ofA === null) - Number(ofB === null) : byNumbers.compare(ofA, ofB)
+}
+
 /**
  * Lets go what waits, one option after the other, in the order that a chooser says.
  *
@@ -69,6 +77,8 @@ export class Scheduler {
   #tasks: (() => void)[] = []
   #step = 0
   #awaySince: number | null = null
+  /** What came while something was waited for that is not the scheduler's; null: nothing was. */
+  #brought: Set<Happening> | null = null
   /** How it went, as deviations. */
   readonly deviations: Deviation[] = []
   /** The longest wait for what is not the scheduler's. */
@@ -93,6 +103,7 @@ export class Scheduler {
 
   add(happening: Happening): void {
     this.#ready.push(happening)
+    this.#brought?.add(happening)
   }
 
   has(id: string): boolean {
@@ -106,9 +117,21 @@ export class Scheduler {
     this.#late = this.#late.filter(isNot)
   }
 
-  /** What came since the last was let go was brought by chance: it waits in an order of its own, or no schedule could be played again. */
-  sortNew(): void {
-    const came = this.#ready.filter(({ born }) => born === this.#step).sort((a, b) => byNumbers.compare(a.id, b.id))
+  /** Somebody waits for what is not the scheduler's: what comes before the next is let go is brought by chance. */
+  awaits(): void {
+    this.#brought ??= new Set()
+  }
+
+  /**
+   * Where chance brought something, what came since the last was let go waits in an order of its own, or no schedule could be played again:
+   * by lanes, and in each as it was said; only what was brought, by the steps that it is of. That a step begins stays before that it ends.
+   */
+  #sort(brought: ReadonlySet<Happening>): void {
+    const came = this.#ready.filter(({ born }) => born === this.#step)
+    came.sort((a, b) => {
+      const ofLanes = byNumbers.compare(a.lane, b.lane) || Number(brought.has(a)) - Number(brought.has(b))
+      return ofLanes !== 0 || !brought.has(a) ? ofLanes : byStep(a, b)
+    })
     this.#ready = [...this.#ready.filter(({ born }) => born !== this.#step), ...came]
   }
 
@@ -155,6 +178,8 @@ export class Scheduler {
     if (standing === 'away') return this.#away()
     if (this.#awaySince !== null) this.awayMs = Math.max(this.awayMs, performance.now() - this.#awaySince)
     this.#awaySince = null
+    if (this.#brought !== null) this.#sort(this.#brought)
+    this.#brought = null
     return this.#letGo()
   }
 

@@ -127,8 +127,6 @@ class Stage {
   readonly #taken: Taken[] = []
   readonly #broken: Broken[] = []
   readonly #away = new Set<string>()
-  /** Whether somebody was away since the last was let go. */
-  #isAwaited = false
   #internals: Internals | null = null
   #definition: Definition | null = null
   #process: Process | null = null
@@ -543,12 +541,10 @@ class Stage {
     for (const body of this.#bodies.values()) {
       if (!this.#isAway(body)) continue
       this.#away.add(body.agent)
-      this.#isAwaited = true
+      this.#scheduler.awaits()
       if (this.#scheduler.waitedMs < this.#patienceMs) return 'away'
       body.lost = true
     }
-    if (this.#isAwaited) this.#scheduler.sortNew()
-    this.#isAwaited = false
     return isOver(this.#state) ? 'over' : 'rest'
   }
 
@@ -560,11 +556,11 @@ class Stage {
 
   /** A deadline is no sleep: who has one is at work, and time does not pass before that is waited for. */
   #isAway(body: Body): boolean {
-    if (body.held > 0 || body.lost || this.#unacknowledged > 0) return false
-    // A step sleeps where it waits to be tried again; one that does not is at work, whatever sleeps beside it.
+    if (body.lost || this.#unacknowledged > 0 || (body.held > 0 && body.steps.size === 0)) return false
+    // A step sleeps where it waits to be tried again; one that does not is at work, whatever sleeps or is held beside it.
     const asleep = this.#time.asleepIn(body.lane)
     if (body.steps.size > asleep) return true
-    if (asleep > 0) return false
+    if (body.held > 0 || asleep > 0) return false
     const state = this.#states.get(body.run)
     // A step that runs a definition, and an undo of one, wait for a run of their own: an undo is one of those below it.
     const waiter = waiterOf(body.run)
