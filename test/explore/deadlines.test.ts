@@ -1,3 +1,4 @@
+import { pbkdf2 } from 'node:crypto'
 import type { Definition } from 'tutti'
 import { graph, topology } from 'tutti'
 import { explore } from 'tutti/testing'
@@ -142,6 +143,41 @@ test('what a turn has said stays in its order while something else is waited for
     .flatMap(({ option }) => option)
     .flatMap(({ command }) => (command?.type.startsWith('activity') ? [command.type] : []))
   expect({ away, ofStep }).toEqual({ away: ['B'], ofStep: ['activity.start', 'activity.complete'] })
+})
+
+describe('what is under way is not given up', () => {
+  const inTime = (work: () => Promise<void>) => () =>
+    topology({
+      name: 'under-way',
+      flows: ['Start -> A -> End'],
+      agents: { A: { timeoutMs, act: async (turn) => turn.finish(await work()) } },
+    })
+  const after = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+
+  test('because code of its own has taken long', async () => {
+    const busy = async () => {
+      await real()
+      for (const until = performance.now() + 40; performance.now() < until; );
+      await real()
+    }
+    const checked = await explore(inTime(busy), { schedules: 2 })
+    expect(checked.outcomes, checked.text()).toMatchObject([{ result: { status: 'succeeded' } }])
+  })
+
+  test('because nobody can see it', async () => {
+    const hidden = () => new Promise<void>((resolve) => pbkdf2('a', 'b', 100_000, 64, 'sha512', () => resolve()))
+    const checked = await explore(inTime(hidden), { schedules: 2 })
+    expect(checked, checked.text()).toMatchObject({ independent: true, outcomes: [{ result: { status: 'succeeded' } }] })
+  })
+
+  test('because something that an earlier schedule has left behind has come to its end', async () => {
+    const leaving = async () => {
+      await after(60)
+      await Promise.race([after(1), after(40)])
+    }
+    const checked = await explore(inTime(leaving), { schedules: 2 })
+    expect(checked, checked.text()).toMatchObject({ independent: true, outcomes: [{ result: { status: 'succeeded' } }] })
+  })
 })
 
 describe('what never ends is ended by its deadline', () => {

@@ -113,6 +113,7 @@ export function settingFor<I, O>(definition: Definition<I, O> | (() => Maybe<Def
     invariants: options.invariants ?? true,
     stepsMax,
     patienceMs: options.patienceMs ?? defaultPatienceMs,
+    vain: new Set(),
     recorded: null,
   }
 }

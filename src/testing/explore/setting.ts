@@ -38,6 +38,8 @@ export interface Setting {
   readonly stepsMax: number
   /** For how long something that is not the scheduler's is waited for. */
   readonly patienceMs: number
+  /** Where that was waited for in vain, in any schedule. */
+  readonly vain: Set<string>
   /** The run that is played in other orders, if it is one. */
   readonly recorded: Recorded | null
 }

@@ -73,7 +73,7 @@ export interface Played {
 
 /** A turn that is executed five times with no progress fails, as it should: more crashes than this would be another story. */
 const crashesMax = 3
-/** For so long something is waited for that nothing seems to bring. */
+/** For so long something is waited for that has not come before and that nothing seems to bring. */
 const idleMs = 20
 /** So often a step that pauses its run is tried: one that always fails would be for ever. */
 const triesMax = 20
@@ -542,16 +542,18 @@ class Stage {
       if (!this.#isAway(body)) continue
       this.#away.add(body.agent)
       this.#scheduler.awaits()
-      if (this.#scheduler.waitedMs < this.#patienceMs) return 'away'
+      if (this.#scheduler.waitedMs < this.#patienceFor(body)) return 'away'
       body.lost = true
+      this.#setting.vain.add(placeOf(body))
     }
     return isOver(this.#state) ? 'over' : 'rest'
   }
 
-  /** Where nothing has begun that could still come, there is little to wait for. */
-  get #patienceMs(): number {
-    const { patienceMs } = this.#setting
-    return this.#scheduler.waitedMs < idleMs || moreThan(this.#active, activeNow()) ? patienceMs : idleMs
+  /** What was once waited for in vain will hardly come the next time, if nothing is under way that could bring it. That alone can't be seen of everything. */
+  #patienceFor(body: Body): number {
+    const { patienceMs, vain } = this.#setting
+    const isInVain = this.#scheduler.waitedMs >= idleMs && vain.has(placeOf(body)) && !moreThan(this.#active, activeNow())
+    return isInVain ? idleMs : patienceMs
   }
 
   /** A deadline is no sleep: who has one is at work, and time does not pass before that is waited for. */
@@ -596,6 +598,9 @@ class Stage {
     this.#broken.push({ invariant: 'deadlock', explain: `the run is not over: ${why}` })
   }
 }
+
+/** Where somebody waits: in which of its steps, if in one. */
+const placeOf = ({ agent, steps }: Body): string => [agent, ...steps].join(' ')
 
 /** What keeps this process busy, by kind and number: timers, sockets, files. */
 function activeNow(): ReadonlyMap<string, number> {
