@@ -94,10 +94,10 @@ export class TakeOver {
     if (known !== null && known.state !== newState && !isSameRun(known, row)) this.#port.gone(known)
     const entry = await engine.entry(row.id)
     if (entry === null) return
-    // Somebody here is trying to start it, and has not heard yet that it is there.
-    if (entry.state.run === null) await lookout.readNext(entry)
-    const definition = await engine.definitionOf(entry.state, row.version)
     if (entry.owner !== null) this.#port.lost(entry)
+    // Somebody here is trying to start it, and has not heard yet that it is there; or has looked at it, and it has gone on since.
+    if (entry.state.seq < row.head) await lookout.readNext(entry)
+    const definition = await engine.definitionOf(entry.state, row.version)
     if (definition === null) return this.#giveBack(entry, row, `there is no version ${row.version} of ${row.definition} here`)
     const marked = await markedIn(store, row)
     const branches = entry.state.held ? await unbegunIn(store, entry.state) : []

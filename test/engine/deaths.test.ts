@@ -3,7 +3,7 @@ import type { Definition } from 'tutti'
 import { graph, topology } from 'tutti'
 import { expect, test } from 'vitest'
 import { memoryStore } from '../../src/stores/memory.js'
-import { opened, rest, solo, type SoloTurn } from './opened.js'
+import { deferred, journalSoFar, opened, rest, solo, type SoloTurn } from './opened.js'
 
 /** How a run stands after so many of its owners have died with it in their hands, each with nothing left to do but what hangs. */
 async function after(deaths: number, definition: Definition<unknown>): Promise<{ status: string; error?: { code: string } }> {
@@ -102,4 +102,27 @@ test.each<[string, Definition<unknown>, object]>([
   ],
 ])('after six deaths a step with a run of its own that %s is given up if there is no such run', async (_, definition, stands) => {
   expect(await after(6, definition)).toMatchObject(stands)
+})
+
+test('what had not come so far is told by how the run stands, also by one who has looked at it before', async () => {
+  const held = deferred()
+  const definition = graph('p')
+    .step('before', { run: () => held.promise })
+    .step('s', { after: ['before'], input: forEver, run: asleep })
+    .output()
+  const store = memoryStore()
+  let isDead = false
+  const dying = { ...store, claim: (...of: Parameters<typeof store.claim>) => (isDead ? forEver() : store.claim(...of)) }
+  const first = await opened({ store: dying, definitions: [definition] })
+  await first.start(definition, { id: 'r' })
+  await rest()
+  const next = await opened({ store, definitions: [definition] })
+  const run = await next.run('r')
+  expect(await run.status()).toBe('running')
+  held.resolve()
+  await rest()
+  isDead = true
+  for (const peer of await store.beat(999)) if (peer.worker === 1) await store.fence(peer, 0)
+  await rest()
+  expect((await journalSoFar(run)).find(({ type }) => type === 'run.claimed')).toMatchObject({ unbegun: ['r.1'] })
 })
