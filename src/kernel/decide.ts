@@ -264,7 +264,9 @@ const willUndo = (state: State): boolean => !state.keepsDone && (state.undo.node
 function endedText(state: State): string {
   if (isOver(state)) return `the run ${state.run?.id} has ended`
   const ends = state.outcome?.status === 'cancelled' ? 'is being cancelled' : 'is ending'
-  return `the run ${state.run?.id} ${ends}: it only waits for what was in flight to stop`
+  const isHeld = state.pausedAt !== null && willUndo(state)
+  const waits = isHeld ? 'it is paused, and undoes what it has done once it is resumed' : 'it only waits for what was in flight to stop'
+  return `the run ${state.run?.id} ${ends}: ${waits}`
 }
 
 function pause(draft: Draft, by: string | undefined): Refusal | null {

@@ -329,6 +329,7 @@ test('a limit that is crossed in what was in flight leaves a paused run paused: 
   held.resolve()
   await rest()
   expect({ status: await run.status(), log }).toEqual({ status: 'paused', log: [] })
+  await expect(run.cancel()).rejects.toThrow(/is ending: it is paused, and undoes what it has done once it is resumed$/)
   await run.resume()
   expect(await run.result()).toMatchObject({ status: 'failed', error: { code: 'LIMIT_FANOUT' }, rollback: 'complete' })
   expect(log).toEqual(['undo "a"'])
