@@ -251,11 +251,26 @@ function readState(state: unknown): { known: { keys: readonly string[] | null } 
     return { known: { keys: null }, problems: [] }
   }
   // Of an input it might give more.
-  if ((value === undefined || value === null) && state.length > 0) return { known: { keys: null }, problems: [] }
+  if ((value === undefined || value === null) && takesInput(state)) return { known: { keys: null }, problems: [] }
   if (isLater(value)) unheard(value)
   else if (aRecord.is(value)) return { known: { keys: Object.keys(value as object) }, problems: [] }
   const message = `state gives a record of JSON values, like { seen: [] }, not ${isLater(value) ? 'a promise' : shown(value)}`
   return { known: { keys: [] }, problems: [{ code: 'BAD_STATE', where: 'state', message }] }
+}
+
+/** One with a default, or that is handed on by another function, does not say how many it takes: it is seen by what it does with one. */
+function takesInput(state: Function): boolean {
+  if (state.length > 0) return true
+  let isRead = false
+  const get = (): void => {
+    isRead = true
+  }
+  try {
+    const value: unknown = state(new Proxy({}, { get }))
+    return isRead || (value !== undefined && value !== null)
+  } catch {
+    return true
+  }
 }
 
 function mergeProblems(merge: Readonly<Record<string, unknown>>): Problem[] {

@@ -170,6 +170,26 @@ describe('state', () => {
     expect(line(idle('A'), { state: () => [1] })).toEqual(['BAD_STATE state'])
     expect(line(idle('A'), { state: () => null, merge: {} })).toEqual(['BAD_STATE state'])
     expect(line(idle('A'), { state: (input: unknown) => input, merge: { n: 'mine' } })).toEqual([])
+    const handedOn = (state: (input: any) => unknown) => ({ state: (...given: [unknown]) => state(...given), merge: { n: 'mine' } })
+    expect(
+      line(
+        idle('A'),
+        handedOn((input) => input),
+      ),
+    ).toEqual([])
+    expect(
+      line(
+        idle('A'),
+        handedOn((input) => input?.settings),
+      ),
+    ).toEqual([])
+    expect(line(idle('A'), { state: (input: unknown = null) => input, merge: { n: 'mine' } })).toEqual([])
+    expect(
+      line(
+        idle('A'),
+        handedOn(() => null),
+      ),
+    ).toEqual(['BAD_STATE state'])
     expect(line(idle('A'), { state: async () => ({}) })).toEqual(['BAD_STATE state'])
     expect(line(idle('A'), { state: () => Promise.reject(new Error('nobody handles this')) })).toEqual(['BAD_STATE state'])
     expect(line(idle('A'), { state: { n: 1 }, merge: { n: 'mine' } })).toEqual(['BAD_OPTION state'])
