@@ -103,6 +103,8 @@ export class Activities implements ContextOwner {
   #running = 0
   /** Who waits for the last of them. */
   readonly #quiet: (() => void)[] = []
+  /** Those at work of which the journal does not say so. */
+  #untold: Set<CalledStep> | null = null
   /** Of the steps that have asked for their signal. */
   #controllers: Set<AbortController> | null = null
   #aborted: { readonly reason: unknown } | null = null
@@ -404,13 +406,13 @@ export class Activities implements ContextOwner {
     step.isSleeping = true
     this.#sleeping++
     this.#tellSleeping()
-    if (this.#running > 0) for (const other of this.#steps.values()) if (other.isUntold) this.#tellStarted(other)
+    if (this.#untold !== null) for (const other of this.#untold) this.#tellStarted(other)
     if (step.record?.status !== 'sleeping') this.#owner.say({ type: 'sleep.start', ...this.#speakerOf(step), ms: step.ms }, nothing)
   }
 
   /** It is at work beside a sleep. */
   #tellStarted(step: CalledStep): void {
-    step.isUntold = false
+    this.#untold?.delete(step)
     this.#owner.say({ type: 'activity.start', ...this.#speakerOf(step) }, nothing)
   }
 
@@ -432,7 +434,7 @@ export class Activities implements ContextOwner {
   #start(step: CalledStep): void {
     const { idempotent, undo, reserve } = step.options
     if (idempotent !== false && undo === undefined && reserve === undefined && this.#sleeping === 0) {
-      step.isUntold = step.record === null
+      if (step.record === null) (this.#untold ??= new Set()).add(step)
       return this.#try(step, 1)
     }
     const here = step.record?.status === 'started'
@@ -551,7 +553,7 @@ export class Activities implements ContextOwner {
       const command = outcomeOf(this.#speakerOf(step), result, options)
       // What was done after the abort is used for nothing, but if it can be undone, it must be known.
       const counts = this.#aborted === null || (options.undo !== undefined && command.type === 'activity.complete')
-      step.isUntold = false
+      this.#untold?.delete(step)
       if (counts) return this.#record(command)
       if (command.type === 'activity.complete') this.#port.returnedLate()
       this.#leave()

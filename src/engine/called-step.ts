@@ -22,8 +22,6 @@ export class CalledStep {
   call = 0
   isOpen = false
   isSleeping = false
-  /** It is at work, and the journal does not say so. */
-  isUntold = false
   /** How many results the body had been given when it called. */
   delivered = 0
   /** Null: it is a sleep, of so many milliseconds. */

@@ -92,13 +92,15 @@ export class Worker {
       if (this.#unsure) await this.#port.reclaim()
       this.#unsure = true
       const except = this.#port.refused()
-      const { rows, nextWake } = await store.claim({ worker, definitions, except, now: clock.now(), limit: claimsMax })
+      const now = clock.now()
+      const { rows, nextWake } = await store.claim({ worker, definitions, except, now, limit: claimsMax })
       const taken = await Promise.allSettled(rows.map((row) => this.#port.claimed(row)))
       for (const outcome of taken) if (outcome.status === 'rejected') throw outcome.reason
       this.#unsure = false
       if (rows.length > 0) continue
       this.#unalarm()
-      this.#unalarm = nextWake === null ? () => {} : this.#port.at(nextWake, () => this.claim())
+      // What is due and is not given is kept from a worker that was fenced: it asks again with its next beat, by which it joins again.
+      this.#unalarm = nextWake === null || nextWake <= now ? () => {} : this.#port.at(nextWake, () => this.claim())
       return
     }
   }

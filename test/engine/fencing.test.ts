@@ -259,3 +259,26 @@ test('that one run is taken over, or several, is said in words that fit both', a
   expect(logs[0]).toBe('runs of workers that died are taken over: 1')
   expect(await tutti.runs()).toEqual({ runs: [] })
 })
+
+test('a process that was fenced does not ask again and again for what it is not given: the next has the run', async () => {
+  const base = memoryStore()
+  let claims = 0
+  const bodies: string[] = []
+  const never = new Promise<never>(() => {})
+  const store: Store = { ...base, claim: (asked) => (++claims > 500 ? never : base.claim(asked)) }
+  const definition = (who: string) =>
+    graph('held')
+      .step('one', { run: () => (bodies.push(who), never) })
+      .output()
+  const first = await open({ store, definitions: [definition('first')], graceMs: 10 })
+  await first.start('held', { id: 'r' })
+  await until(() => bodies.length === 1)
+  const second = await open({ store, definitions: [definition('second')], graceMs: 10 })
+  await (await second.run('r')).status()
+  const [owner] = (await base.beat(999)).filter(({ worker }) => worker === 1)
+  if (owner === undefined) throw new Error('there is no first worker')
+  await base.fence(owner, 0)
+  await until(() => bodies.length === 2 || claims > 500)
+  expect({ bodies, often: claims > 500 }).toEqual({ bodies: ['first', 'second'], often: false })
+  await Promise.all([first.close(), second.close()])
+})
