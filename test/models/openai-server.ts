@@ -167,7 +167,8 @@ async function say(answer: Answer, received: Received, response: ServerResponse)
   if ('endless' in answer) {
     response.writeHead(answer.endless, { 'content-type': received.body.stream === true ? 'text/event-stream' : 'application/json' })
     await write(response, Buffer.from('data: {"choices": [{"message": {"content": "'))
-    for (const more = Buffer.alloc(1_000_000, 'x'); !response.destroyed; ) await write(response, more)
+    // Node 26 says at once that a write to a socket that is gone is done, and has no time then to say that it is gone.
+    for (const more = Buffer.alloc(1_000_000, 'x'); response.socket?.destroyed === false; ) await write(response, more)
     return
   }
   if ('raw' in answer) {
