@@ -112,7 +112,8 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   heldBack = false
   readonly #port: ExecutionPort
   readonly #state: State
-  readonly #branch: Branch
+  /** As it is in that state: looked up when the body begins, so that thousands that wait for their turn don't each keep one. */
+  #found: Branch | null = null
   #used: Activities | null = null
   /** The body has returned or thrown: what it kept of its turn does nothing any more. */
   #over = false
@@ -144,9 +145,13 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     this.lane = lane
     this.#port = port
     this.#state = state
-    this.#branch = branchOf(state, attempt.branch)
     // Whoever has records is held to them, whether or not it asks for any.
     if (state.work.has(attempt.branch)) this.#activities()
+  }
+
+  get #branch(): Branch {
+    this.#found ??= branchOf(this.#state, this.attempt.branch)
+    return this.#found
   }
 
   enter(): void {
