@@ -287,7 +287,8 @@ function note(run: RunFacts, event: Event): void {
       run.paused = false
       return
     case 'run.closing':
-      run.paused = false
+      // Whoever cancels a run takes its pause back; one that crossed a limit stands still until it is resumed.
+      if (event.cause === 'cancel') run.paused = false
       run.closing = true
       if (event.cause === 'limit') run.crossed = event.error.code
       return

@@ -107,6 +107,7 @@ interface Drawing {
   last: Moment
   ended: boolean
   status: RunStatus
+  compensating: boolean
   output?: unknown
   error?: Failure
   rollback?: Rollback
@@ -121,7 +122,7 @@ interface Drawing {
 function newDrawing(started: Of<'run.started'>): Drawing {
   const last = momentOf(started)
   const maps = { lanes: new Map(), barriers: new Map(), pauses: [], takeovers: [] }
-  return { started, last, ended: false, status: 'running', graph: false, ...maps }
+  return { started, last, ended: false, status: 'running', compensating: false, graph: false, ...maps }
 }
 
 const momentOf = ({ seq, at }: Moment): Moment => ({ seq, at })
@@ -140,11 +141,13 @@ function note(drawing: Drawing, event: JournalEvent): void {
       drawing.pauses.push({ from: at, to: at, open: true })
       return
     case 'run.resumed':
-    case 'run.closing':
       return unpaused(drawing, at)
+    case 'run.closing':
+      // Whoever cancels a run takes its pause back; one that crossed a limit stands still until it is resumed.
+      return event.cause === 'cancel' ? unpaused(drawing, at) : undefined
     case 'run.compensating':
-      unpaused(drawing, at)
-      drawing.status = 'compensating'
+      drawing.compensating = true
+      if (drawing.status !== 'paused') drawing.status = 'compensating'
       return
     case 'run.succeeded':
     case 'run.failed':
@@ -396,7 +399,7 @@ function unpaused(drawing: Drawing, at: Moment): void {
   if (pause?.open !== true) return
   pause.open = false
   pause.to = at
-  drawing.status = 'running'
+  drawing.status = drawing.compensating ? 'compensating' : 'running'
 }
 
 function runEnded(drawing: Drawing, event: Of<'run.succeeded' | 'run.failed' | 'run.cancelled'>): void {

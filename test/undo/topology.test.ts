@@ -1,7 +1,7 @@
 import type { Done, Topology } from 'tutti'
-import { topology } from 'tutti'
+import { timelineOf, topology } from 'tutti'
 import { expect, test } from 'vitest'
-import { deferred, journal, opened, rest, timed } from '../engine/opened.js'
+import { deferred, journal, journalSoFar, opened, rest, timed } from '../engine/opened.js'
 
 type Act = (turn: any) => unknown
 type Deferred = ReturnType<typeof deferred<unknown>>
@@ -329,6 +329,8 @@ test('a limit that is crossed in what was in flight leaves a paused run paused: 
   held.resolve()
   await rest()
   expect({ status: await run.status(), log }).toEqual({ status: 'paused', log: [] })
+  const drawn = async (): Promise<string> => timelineOf(await journalSoFar(run)).status
+  expect([(await run.report()).status, await drawn()]).toEqual(['paused', 'paused'])
   await expect(run.cancel()).rejects.toThrow(/is ending: it is paused, and undoes what it has done once it is resumed$/)
   await run.resume()
   expect(await run.result()).toMatchObject({ status: 'failed', error: { code: 'LIMIT_FANOUT' }, rollback: 'complete' })
