@@ -107,7 +107,9 @@ export function actionText(action: Action): Shown {
     case 'finish':
       return shown`finishes ${value(action.output, 60)}`
     case 'ask':
-      return shown`asks a person ${value(action.question, 60)}`
+      return action.approval === undefined
+        ? shown`asks a person ${value(action.question, 60)}`
+        : shown`asks a person to use ${action.approval.tool} with ${value(action.approval.input, 60)}`
     case 'fail':
       return failure(action.error)
   }
@@ -125,8 +127,10 @@ function counted(names: readonly string[]): string {
 
 /** What could not be undone, if there is such: it is never left out where the end of a run is told. */
 export function notUndone({ notUndone: left }: Partial<RolledBack>): Shown {
-  return left === undefined ? shown`` : escaped(`; not undone: ${counted(left)}`, 'bad')
+  return left === undefined ? shown`` : shown`; ${leftText(left)}`
 }
+
+export const leftText = (left: readonly string[]): Shown => escaped(`not undone: ${counted(left)}`, 'bad')
 
 /** A failure with where it began. */
 export function failure(error: Failure): Shown {

@@ -12,7 +12,7 @@ import type { Event } from '../kernel/event.js'
 import { openAsks } from './asks.js'
 import type { CliCommand } from './cli-command.js'
 import { jsonOption, storeOption } from './cli-command.js'
-import { failure } from './event-line.js'
+import { failure, leftText } from './event-line.js'
 import { exitCode } from './exit-code.js'
 import { findRun } from './find-run.js'
 import { journalOf, publicEvents } from './journal.js'
@@ -82,6 +82,7 @@ function linesOf(
     ...(report.output === undefined ? [] : [shown`output ${value(report.output, 1_000)}`]),
     ...(reason === undefined ? [] : [shown`cancelled: ${reason}`]),
     ...(report.error === undefined ? [] : [failure(report.error)]),
+    ...(report.notUndone.length === 0 ? [] : [leftText(report.notUndone)]),
     ...asks.map((ask) => askLine(ask, store)),
     ...(held.length === 0 ? [] : [shown`waits for ${held.join(', ')}, who may not act now; see ${commandOf('agents', { store })}`]),
     ...(status === 'paused' ? [shown`go on with: ${commandOf('resume', { id, store })}`] : []),

@@ -180,7 +180,7 @@ function isWaitedFor(parent: State, attempt: string): boolean {
 }
 
 /** Does something with the store, again and again while that is out of reach: a run that is waited for goes on meanwhile, or will. */
-async function patiently<T>(engine: Engine, work: () => Maybe<T>): Promise<T> {
+export async function patiently<T>(engine: Engine, work: () => Maybe<T>): Promise<T> {
   for (let failures = 0; ; failures++) {
     try {
       return await work()

@@ -19,7 +19,7 @@ import { Agents } from './agents.js'
 import { Alarms } from './alarms.js'
 import { Backlog } from './backlog.js'
 import { Bodies } from './bodies.js'
-import { alignChildren, alignWithAbove, knowingAbove } from './child-run.js'
+import { alignChildren, alignWithAbove, knowingAbove, patiently } from './child-run.js'
 import { decodeSnapshot } from './codec.js'
 import { stepOfChild } from './child-run.js'
 import { Definitions } from './definitions.js'
@@ -314,11 +314,11 @@ export class Engine {
     if (entry !== null) await this.#align(entry)
   }
 
-  /** What was said of a run is so of those that it waits for. If that can't be seen to now, then whoever takes them over does. */
+  /** What was said of a run is so of those that it waits for, once the store is in reach. If it can't be, whoever takes them over sees to it. */
   #align(entry: RunEntry): Promise<void> {
     // One after the other: who comes second finds done what the first did.
     entry.aligned = entry.aligned
-      .then(() => alignChildren(this, entry.state))
+      .then(() => patiently(this, () => alignChildren(this, entry.state)))
       .catch((error: unknown) => {
         if (!this.#closed)
           this.options.onLog({ level: 'warn', message: `its child runs could not be told: ${thrownText(error)}`, runId: entry.id })

@@ -363,10 +363,16 @@ function asked(lane: GrowingLane, event: Of<'ask.opened'>): void {
   lane.outcome = 'running'
 }
 
-/** The lane of what is undone: an entry is called by its step and item, or by its branch, turn and activity. */
-function undoneLane({ lanes }: Drawing, of: string): GrowingLane | undefined {
+/** The lane of what is undone: an entry is called by its step and item, by its branch, turn and activity, or by the child run of its step. */
+function undoneLane(drawing: Drawing, of: string): GrowingLane | undefined {
+  const { lanes, started } = drawing
   const branch = lanes.get(of.split('/')[0] ?? '')
   if (branch !== undefined) return branch
+  const child = `${started.runId}:`
+  return stepLane(drawing, of) ?? (of.startsWith(child) ? stepLane(drawing, of.slice(child.length).replace(/@\d+$/, '')) : undefined)
+}
+
+function stepLane({ lanes }: Drawing, of: string): GrowingLane | undefined {
   const [, step, item] = /^(.*?)(?::(\d+))?$/.exec(of) ?? []
   for (const lane of lanes.values()) if (lane.agents[0] === step && lane.item === (item === undefined ? null : Number(item))) return lane
   return undefined

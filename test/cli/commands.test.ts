@@ -231,6 +231,7 @@ export default graph('stuck').step('a', { run: () => 1, compensate: () => { thro
   expect(told).toMatchObject({ code: 1, err: expect.stringMatching(/the run told failed: STEP_FAILED b broke.*; not undone: a\n$/) })
   expect(JSON.parse(data.out)).toMatchObject({ status: 'failed', rollback: 'partial', notUndone: ['a'] })
   expect((await place.tutti('tail', 'told')).out).toMatch(/run\.failed STEP_FAILED b broke.*; not undone: a\n$/)
+  expect((await place.tutti('show', 'told')).out).toMatch(/STEP_FAILED b broke.*\nnot undone: a\n$/)
   expect(asked.code).toBe(4)
   expect((await place.tutti('cancel', 'asked')).err).toMatch(/asked is cancelled; not undone: a\n$/)
   expect(await place.json('cancel', 'also')).toEqual({ id: 'also', status: 'cancelled', rollback: 'partial', notUndone: ['a'] })

@@ -19,6 +19,11 @@ test('a line about an undo says what is undone, and why it was not', () => {
 test('a line about an approval says what for', () => {
   const ask = { id: 'r~1', branch: 'r', agent: 'Buyer', openedAt: 0, kind: 'approval', call: 0, tool: 'pay', input: { cents: 5 } } as const
   expect(lineOf({ type: 'ask.opened', branch: 'r', ask })).toMatch(/r~1 to use pay with \{"cents":5\}$/)
+  const turn = { type: 'turn.completed', branch: 'r', agent: 'Buyer', turn: 1, attempt: 1 } as const
+  const approval = { tool: 'pay', input: { cents: 5 }, call: 0 }
+  expect(lineOf({ ...turn, action: { type: 'ask', question: null, approval } })).toMatch(
+    /Buyer asks a person to use pay with \{"cents":5\}$/,
+  )
 })
 
 test('a line about a turn that invokes says just that: to invoke who waits is to reply, to invoke another is to hand over', () => {

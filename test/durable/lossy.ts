@@ -39,6 +39,24 @@ export function losing(inner: Store, text: string, blind = 0): Lossy {
   return made
 }
 
+/** Fails the first commit in which a run is said something, which is not done, and so many reads after it. */
+export function refusing(inner: Store, run: string, text: string, blind: number): { readonly store: Store; refused(): boolean } {
+  let refused = false
+  let left = 0
+  const isMeant = (part: Append | Put): boolean => 'run' in part && part.run === run && JSON.stringify(part).includes(text)
+  const store: Store = {
+    ...inner,
+    commit: (batch) => {
+      if (refused || !batch.some(isMeant)) return inner.commit(batch)
+      refused = true
+      left = blind
+      return Promise.reject(lost())
+    },
+    load: (of, options) => (left-- > 0 ? Promise.reject(lost()) : inner.load(of, options)),
+  }
+  return { store, refused: () => refused }
+}
+
 /** Asks again while the store is out of reach, as whoever has an idempotency key does. */
 export async function again<T>(ask: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {

@@ -7,7 +7,7 @@ import { memoryStore } from '../../src/stores/memory.js'
 import { sqliteStore } from '../../src/stores/sqlite.js'
 import { codeOf, journal, rest, solo, type SoloTurn, untilAborted } from '../engine/opened.js'
 import { Folder } from '../stores/folder.js'
-import { again, losing, type Lossy, lossy } from './lossy.js'
+import { again, losing, type Lossy, lossy, refusing } from './lossy.js'
 import { patience, until } from './processes.js'
 
 /** An engine that keeps to itself what it has to say of its store. */
@@ -231,6 +231,38 @@ describe('whoever asked is told what came of it, or asks again', () => {
     const run = await second.run(id)
     expect(await codeOf(run.answer(ask?.id ?? '', 'yes', { key: 'answer' }))).toBe('STORE_UNAVAILABLE')
     expect(await run.output()).toBe('yes')
+  })
+})
+
+describe('what is said of a run has reached its child run when it returns, also if the store was out of reach on the way', () => {
+  const asking = graph('asking')
+    .ask('q', { question: () => '?', schema: z.any() })
+    .output(({ steps }) => steps.q)
+  const parent = graph('parent')
+    .step('child', { run: asking, input: () => null })
+    .output(({ steps }) => steps.child)
+
+  const steer = {
+    'run.paused': (run: Run) => run.pause(),
+    'run.resumed': (run: Run) => run.resume(),
+    'run.cancelled': (run: Run) => run.cancel(),
+  } as const
+
+  test.each([
+    ['a pause', 'run.paused', 'paused'],
+    ['a resume', 'run.resumed', 'running'],
+    ['a cancel', 'run.cancelled', 'cancelled'],
+  ] as const)('%s', async (_, type, status) => {
+    const { store, refused } = refusing(memoryStore(), 'R:child', type, 3)
+    await using tutti = await quiet(store)
+    const run = await tutti.start(parent, { id: 'R' })
+    await until('it asks', async () => (await tutti.asks()).length === 1)
+    const child = await tutti.run('R:child')
+    if (type === 'run.resumed') await run.pause()
+    expect(refused()).toBe(false)
+    await steer[type](run)
+    expect(refused()).toBe(true)
+    expect(await child.status()).toBe(status)
   })
 })
 

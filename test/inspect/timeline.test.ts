@@ -401,6 +401,26 @@ test('what is undone has bars of its own, in the lane of what it undoes, with th
   expect(legend.at(-1)?.trim()).toBe('↶ undone   ✓ arrived   ✗ not undone   ✗ failed')
 })
 
+test('what a child run did is undone in the lane of its step, and its item', async () => {
+  const pays = graph('pays')
+    .step('card', { run: () => 1, compensate: () => Promise.reject(new Error('never')) })
+    .output()
+  const shop = graph('shop')
+    .step('pay', { each: () => [1, 2], run: pays, input: () => null })
+    .step('rent', { run: pays, input: () => null })
+    .step('send', { after: ['pay', 'rent'], run: () => Promise.reject(new Error('closed')) })
+    .output()
+  await using at = await timed()
+  const run = await at.tutti.start(shop, { id: 'pay' })
+  await at.clock.advance(3_600_000)
+  const lanes = timelineOf(await journal(run)).lanes.filter(({ bars }) => bars.some(({ kind }) => kind === 'undo-failed'))
+  expect(lanes.map(({ agents, item }) => [agents[0], item])).toEqual([
+    ['rent', null],
+    ['pay', 0],
+    ['pay', 1],
+  ])
+})
+
 describe('why something failed', () => {
   const row = (file: string, branch: string): string[] =>
     [...elements(readMarkup(file))]

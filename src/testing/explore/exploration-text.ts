@@ -97,7 +97,9 @@ function coverageLines({ notExplored, notes, bounds, redundant }: ExplorationDat
       ({ depth, walks, lanes, steps, chance }) =>
         `PCT of depth ${depth}, ${walks} walks: each finds a bug of that depth with a chance of at least 1 / (${lanes} × ${steps}${depth > 2 ? `^${depth - 1}` : ''}) = ${chance.toExponential(1)}`,
     ),
-    ...(redundant > 0 ? [`Given up: ${schedulesText(redundant)} that differ from others only by what commutes.`] : []),
+    ...(redundant > 0
+      ? [`Given up: ${schedulesText(redundant)} that ${redundant === 1 ? 'differs' : 'differ'} from others only by what commutes.`]
+      : []),
     notExplored.length === 0 ? 'Not explored: nothing.' : 'Not explored:',
     ...notExplored.map((line) => `  - ${plain(line)}`),
     ...notes.map((line) => `Note: ${plain(line)}`),
