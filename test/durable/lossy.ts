@@ -39,20 +39,24 @@ export function losing(inner: Store, text: string, blind = 0): Lossy {
   return made
 }
 
-/** Fails the first commit in which a run is said something, which is not done, and so many reads after it. */
-export function refusing(inner: Store, run: string, text: string, blind: number): { readonly store: Store; refused(): boolean } {
-  let refused = false
-  let left = 0
+/** Fails the first commits in which a run is said something, which are not done, and the read after each. */
+export function refusing(inner: Store, run: string, text: string, times: number): { readonly store: Store; refused(): number } {
+  let refused = 0
+  let isBlind = false
   const isMeant = (part: Append | Put): boolean => 'run' in part && part.run === run && JSON.stringify(part).includes(text)
   const store: Store = {
     ...inner,
     commit: (batch) => {
-      if (refused || !batch.some(isMeant)) return inner.commit(batch)
-      refused = true
-      left = blind
+      if (refused === times || !batch.some(isMeant)) return inner.commit(batch)
+      refused++
+      isBlind = true
       return Promise.reject(lost())
     },
-    load: (of, options) => (left-- > 0 ? Promise.reject(lost()) : inner.load(of, options)),
+    load: (of, options) => {
+      const fails = isBlind
+      isBlind = false
+      return fails ? Promise.reject(lost()) : inner.load(of, options)
+    },
   }
   return { store, refused: () => refused }
 }

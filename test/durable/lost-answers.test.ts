@@ -253,16 +253,16 @@ describe('what is said of a run has reached its child run when it returns, also 
     ['a resume', 'run.resumed', 'running'],
     ['a cancel', 'run.cancelled', 'cancelled'],
   ] as const)('%s', async (_, type, status) => {
-    const { store, refused } = refusing(memoryStore(), 'R:child', type, 3)
+    const { store, refused } = refusing(memoryStore(), 'R:child', type, 4)
     await using tutti = await quiet(store)
     const run = await tutti.start(parent, { id: 'R' })
     await until('it asks', async () => (await tutti.asks()).length === 1)
     const child = await tutti.run('R:child')
     if (type === 'run.resumed') await run.pause()
-    expect(refused()).toBe(false)
+    expect(refused()).toBe(0)
     await steer[type](run)
-    expect(refused()).toBe(true)
     expect(await child.status()).toBe(status)
+    expect(refused()).toBe(4)
   })
 })
 

@@ -1,5 +1,5 @@
 /** What is said of a run is so of the runs that it waits for: whoever says it, and also if nobody executes them at that moment. */
-import type { Clock, Definition, Store, Tutti } from 'tutti'
+import type { Clock, Definition, Run, Store, Tutti } from 'tutti'
 import { graph, open, resource, topology, TuttiError } from 'tutti'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -50,6 +50,14 @@ function without(store: Store, runs: readonly string[]): Store {
           : inner.commit(batch)
     },
   })
+}
+
+/** Says something of a run where nobody can tell its children: it is so of the run, and whoever said it dies while it waits for the rest. */
+async function saidAlone(tutti: Tutti, say: (run: Run) => Promise<void>): Promise<void> {
+  const run = await tutti.run('R')
+  const before = await run.status()
+  void say(run)
+  await until(async () => (await run.status()) !== before)
 }
 
 /** A store that is slow with what it is given of one event of a run, once. */
@@ -131,7 +139,7 @@ describe('a pause', () => {
     const { first, again, store, did } = await begun()
     await first.close()
     await using other = await open({ store: without(store, [ids[1] ?? '', leaf]), onLog: () => {} })
-    await (await other.run('R')).pause()
+    await saidAlone(other, (run) => run.pause())
     expect(await statuses(other)).toEqual(['paused', 'running', 'running'])
     await using second = await again()
     await untilAll(second, 'paused')
@@ -145,13 +153,13 @@ describe('a pause', () => {
     const { first, again, store, did } = await begun()
     await first.close()
     await using other = await open({ store: without(store, ids.slice(1)), onLog: () => {} })
-    await (await other.run('R')).pause({ key: 'k' })
+    await saidAlone(other, (run) => run.pause({ key: 'k' }))
     expect(await statuses(other)).toEqual(['paused', 'running', 'running'])
     await using later = await again(false)
     const run = await later.run('R')
     await run.pause({ key: 'k' })
     expect(await statuses(later)).toEqual(all('paused'))
-    await (await other.run('R')).cancel({ key: 'c' })
+    await saidAlone(other, (run) => run.cancel({ key: 'c' }))
     expect(await (await later.run(leaf)).status()).toBe('paused')
     await run.cancel({ key: 'c' })
     expect(await (await later.run(leaf)).status()).toBe('compensating')
@@ -177,7 +185,7 @@ describe('a pause', () => {
     const { rows } = await store.claim({ worker: dead, definitions: [{ name: 'parent', versions: ['1'] }], now: Date.now() + 1, limit: 1 })
     expect(rows).toMatchObject([{ id: 'R' }])
     await using other = await open({ store: without(store, ['R:part']), onLog: () => {} })
-    await (await other.run('R')).pause()
+    await saidAlone(other, (run) => run.pause())
     const part = await other.run('R:part')
     expect(await part.status()).toBe('running')
     await store.leave(dead, Date.now())
