@@ -16,7 +16,7 @@ import type { Maybe } from '../define/maybe.js'
 import { andThen } from '../define/maybe.js'
 import { aSchema } from '../define/option-check.js'
 import { jsonSchemaOf } from '../define/json-schema.js'
-import { invokeForm } from './invoke-form.js'
+import { invokeForm, schemaOfSent } from './invoke-form.js'
 import { takenSize } from './taken-action.js'
 
 /** A returned action that is data and passes the schemas, with the live schema of an ask; or why it is sent back. */
@@ -89,9 +89,12 @@ function verify(definition: TopologyInternals, state: State, branch: Branch, ret
   if (typeof returned !== 'object' || returned === null || !('type' in returned))
     return { problem: `${branch.agent} (branch ${branch.id}) returned ${described(returned)}: ${howTo}` }
   const given = returned as Record<string, unknown> & { readonly type: unknown }
+  const isTaken = takenSize(given) !== null
+  // Of what most turns return nobody has anything to say.
+  if (isTaken && isFree(definition, state, branch, given)) return { action: given as unknown as Action }
   const unknown = typeof given.type === 'string' ? unknownProblem(given.type, given) : null
   if (unknown !== null) return { problem: unknown }
-  const check = new Checker(definition, state, branch, takenSize(given) === null ? null : (given as unknown as Action))
+  const check = new Checker(definition, state, branch, isTaken ? (given as unknown as Action) : null)
   const carry = check.state(given['state'])
   if ('problem' in carry) return carry
   switch (given.type) {
@@ -110,6 +113,13 @@ function verify(definition: TopologyInternals, state: State, branch: Branch, ret
     default:
       return { problem: `${branch.agent} (branch ${branch.id}) returned an object of type ${described(given.type)}: ${howTo}` }
   }
+}
+
+/** Whether an action that its turn has made sends a value and nothing else, and no schema asks for more of that. */
+function isFree(definition: TopologyInternals, state: State, branch: Branch, given: Readonly<Record<string, unknown>>): boolean {
+  if (given['options'] !== undefined || given['state'] !== undefined) return false
+  if (given['type'] === 'reply') return schemaOfSent(definition, state, branch, waitingAgent(state, branch)) === undefined
+  return given['type'] === 'finish' && (definition.output ?? definition.agents[branch.agent]?.output) === undefined
 }
 
 /** What an action that was made by hand fails with: as if it had been thrown, so that a code of its own is data. Who fails on purpose is not tried again. */

@@ -119,10 +119,14 @@ export class Agents {
     if (left === 0 && this.known(name)?.runtime === 'stopping') void this.#quietly(this.settle(name))
   }
 
-  /** An attempt has come to something; null: nothing need be written about it, as of an agent that works. */
-  attempted(name: string, of: () => string, breaker: Breaker | undefined, came: Came): Promise<void> | null {
+  /** Whether something is to be written of what an attempt has come to: not of an agent that works. */
+  counts(name: string, breaker: Breaker | undefined, failed: boolean): boolean {
     const body = this.known(name)
-    if (body === undefined || (came.failed ? breaker === undefined : body.failures === 0 && body.probe === null)) return null
+    return body !== undefined && (failed ? breaker !== undefined : body.failures > 0 || body.probe !== null)
+  }
+
+  /** An attempt has come to something that counts. */
+  attempted(name: string, of: () => string, breaker: Breaker | undefined, came: Came): Promise<void> {
     const at = this.#port.clock.now()
     const end = { failed: came.failed, rejected: came.rejected(), at }
     return this.#quietly(this.update(name, (now) => ({ body: afterAttempt(now, breaker, { ...end, probes: this.#probes(now, of) }) })))

@@ -195,7 +195,7 @@ export class Bodies {
   #submit({ entry, definition }: RunPort, attempt: Attempt, command: Command, settled: (outcome: Outcome) => void): void {
     const counted = this.#attempted(entry, definition, attempt, command)
     if (counted !== null) this.#counting.set(attempt, counted)
-    const waitsFor = this.#counting.get(attempt)
+    const waitsFor = this.#counting.size === 0 ? undefined : this.#counting.get(attempt)
     if (waitsFor === undefined) return this.#port.say(entry, command, settled)
     void waitsFor.then(() => {
       this.#counting.delete(attempt)
@@ -208,9 +208,10 @@ export class Bodies {
     const failed = failedBy(command)
     // Of a run that another worker has, nothing is said any more.
     const agent = failed === null || entry.owner === null ? null : agentOf(definition, attempt)
-    if (agent === null || failed === null) return null
+    const { agents } = this.#port.engine
+    if (agent === null || failed === null || !agents.counts(agent.name, agent.options.breaker, failed)) return null
     const rejected = (): boolean => rejectedBy(command, entry.state)
-    return this.#port.engine.agents.attempted(agent.name, () => turnId(entry, attempt), agent.options.breaker, { failed, rejected })
+    return agents.attempted(agent.name, () => turnId(entry, attempt), agent.options.breaker, { failed, rejected })
   }
 
   // ── undos ──────────────────────────────────────────────────────────────────────────────────────────────

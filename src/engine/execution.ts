@@ -330,7 +330,8 @@ export class Execution implements Body, ActivityOwner, WorkParts {
       this.#admitted()
       // What the store takes to say so is no time of the attempt's.
       this.#startTimer()
-      return andThen(this.#port.resources(), (resources) => this.#body(resources))
+      const resources = this.#port.resources()
+      return isLater(resources) ? resources.then((made) => this.#bodyLater(made)) : this.#body(resources)
     })
   }
 
@@ -343,10 +344,14 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     if (this.#status !== 'running') throw this.#reason ?? new Error('aborted')
   }
 
+  #bodyLater(resources: ReadonlyMap<string, unknown>): Maybe<Command> {
+    this.#admitted()
+    return this.#body(resources)
+  }
+
   #body(resources: ReadonlyMap<string, unknown>): Maybe<Command> {
     const { definition } = this.#port
     this.#resources = resources
-    this.#admitted()
     return definition.kind === 'topology' ? this.#turn(definition) : this.#step(definition)
   }
 

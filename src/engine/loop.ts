@@ -73,7 +73,7 @@ interface Plan {
   readonly item: Append | null
   /** The agents that it then is known to wait for. */
   readonly held: Holds
-  readonly onlyRecords: boolean
+  readonly isQuiet: boolean
 }
 
 /**
@@ -114,12 +114,11 @@ export class Loop {
   /** What the owner of a run has to say of it. `settled` is told what came of it when that is durable, and not if the loop is closed before. */
   say(entry: RunEntry, command: Command, settled: (outcome: Outcome) => void): void {
     if (this.#closed) return
-    const fail = (error: unknown): void => settled(unsaid(error))
-    this.#queue(entry, { command, put: undefined, owned: true, bytes: weightOf(command), settle: settled, fail })
+    this.#queue(entry, { command, put: undefined, owned: true, bytes: weightOf(command), settle: settled, fail: null })
   }
 
   #queue(entry: RunEntry, submission: Submission): void {
-    if (entry.broken !== null) return submission.fail(entry.broken)
+    if (entry.broken !== null) return fail(submission, entry.broken)
     this.#backlog.add(submission.bytes)
     entry.queue.push(submission)
     this.wake(entry)
@@ -258,7 +257,7 @@ export class Loop {
     return submissions.filter((submission) => {
       if (submission.owned && !this.#isGivenUp) return true
       this.#backlog.remove(submission.bytes)
-      submission.fail(error)
+      fail(submission, error)
       return false
     })
   }
@@ -293,11 +292,12 @@ export class Loop {
 
   /** What somebody asked for in words that no journal can hold fails alone: neither the run nor who asked for something else is concerned. */
   #withoutUnsayable(taken: readonly Submission[]): readonly Submission[] {
-    return taken.filter(({ owned, command, bytes, fail }) => {
+    return taken.filter((submission) => {
+      const { owned, command } = submission
       const problem = owned ? null : problemOf(command)
       if (problem === null) return true
-      this.#backlog.remove(bytes)
-      fail(new TuttiError('INVALID_INPUT', `${command.type} can't be recorded: ${problem}`))
+      this.#backlog.remove(submission.bytes)
+      fail(submission, new TuttiError('INVALID_INPUT', `${command.type} can't be recorded: ${problem}`))
       return false
     })
   }
@@ -356,9 +356,9 @@ export class Loop {
     const state = series.state()
     const { events } = series
     const held = isOver(state) ? nobody : heldBy(entry)
-    const onlyRecords = series.onlyRecords && events.length > 0 && puts.length === 0 && isUndisturbed(entry)
-    const item = onlyRecords ? this.#appendOf(entry, state, events, at) : this.#itemOf(entry, state, events, puts, at, held)
-    return { entry, taken, refusals, state, events, item, held, onlyRecords }
+    const isQuiet = series.isQuiet && events.length > 0 && puts.length === 0 && isUndisturbed(entry)
+    const item = isQuiet ? this.#appendOf(entry, state, events, at) : this.#itemOf(entry, state, events, puts, at, held)
+    return { entry, taken, refusals, state, events, item, held, isQuiet }
   }
 
   /** A bug of ours stops that run and keeps its journal; never the process. */
@@ -368,7 +368,7 @@ export class Loop {
     this.#port.onLog({ level: 'error', message: `the run is stopped: ${broken.message}`, runId: entry.id })
     for (const submission of [...taken, ...entry.queue.splice(0)]) {
       this.#backlog.remove(submission.bytes)
-      submission.fail(broken)
+      fail(submission, broken)
     }
     this.#port.broken(entry)
   }
@@ -439,7 +439,7 @@ export class Loop {
       if (plan.item.owner !== undefined && plan.item.rows.length > 0) entry.provenAt = sentAt
     }
     if (verdict.epoch !== undefined) entry.owner = { worker: this.#port.worker, epoch: verdict.epoch }
-    if (plan.onlyRecords) this.#port.recorded(entry, events, state)
+    if (plan.isQuiet) this.#port.recorded(entry, events, state)
     else if (plan.item !== null) this.#port.advance(entry, events, state)
     this.#tell(entry, taken, refusals)
   }
@@ -493,9 +493,10 @@ function problemOf(command: Command): string | null {
   return 'problem' in json ? `it is no JSON at ${json.path}: ${json.problem}` : null
 }
 
-/** What an owner hears of something that can't be said: its run is stopped, and nobody waits for more. */
-function unsaid(error: unknown): Outcome {
-  return { refusal: { code: 'STALE_ATTEMPT', message: thrownText(error) } }
+/** Nothing comes of it. An owner hears that it can't be said: its run is stopped, and nobody waits for more. */
+function fail(submission: Submission, error: unknown): void {
+  if (submission.fail !== null) submission.fail(error)
+  else submission.settle({ refusal: { code: 'STALE_ATTEMPT', message: thrownText(error) } })
 }
 
 function waitsChanged(before: State, state: State): boolean {

@@ -23,8 +23,8 @@ export interface Submission {
   /** About how much it keeps of memory. */
   readonly bytes: number
   readonly settle: (outcome: Outcome) => void
-  /** Nothing came of it, and nothing will. */
-  readonly fail: (error: unknown) => void
+  /** Nothing came of it, and nothing will; null: then that is all that its owner hears. */
+  readonly fail: ((error: unknown) => void) | null
 }
 
 /**

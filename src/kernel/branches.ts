@@ -4,7 +4,7 @@ import type { Attempt, Barrier, Branch } from './state.js'
 import { type Edit, Trie } from './trie.js'
 
 /** Where a branch stands among those that it was opened with, whatever has become of it. */
-interface Place {
+export interface Place {
   readonly id: string
   readonly siblings: Siblings
   readonly slot: number
@@ -203,6 +203,21 @@ export class Branches {
     }
     changing.started++
     own.#last = null
+    return own
+  }
+
+  /** Where a branch stands that is in its first turn, as all that were opened with it began it; null if it is not. */
+  begunAlike(id: string): Place | null {
+    const place = this.placeOf(id)
+    if (place === null || place.slot >= place.siblings.started || this.sees(place.siblings.fates.parted, place.slot)) return null
+    return place
+  }
+
+  /** It is over. */
+  endAlike(id: string, edit: Edit | null): Branches {
+    const own = this.by(edit)
+    if (own.goes(id, edit)) own.#size--
+    if (own.#last?.id === id) own.#last = null
     return own
   }
 

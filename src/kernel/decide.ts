@@ -61,7 +61,7 @@ export function decideOn(
  * What most commands are: an activity of a turn that is owed has come to a value, in a run that counts nothing of what it uses. It moves
  * nobody, so that nothing follows but its record. Null: it is something else, and decided as everything is.
  */
-export function recordOn(state: Folding, command: Extract<Command, { type: 'activity.complete' }>, at: number): Event | null {
+export function recordOn(state: Folding, command: Extract<Command, { type: 'activity.complete' }>, at: number): readonly Event[] | null {
   const { branch, agent, turn, attempt, key, name, delivered, value, usage } = command
   if (state.run === null || value === undefined || usage !== undefined || speaking(state, command) === null) return null
   const { tokens, costUsd } = state.run.shape.limits
@@ -81,7 +81,7 @@ export function recordOn(state: Folding, command: Extract<Command, { type: 'acti
     value,
   }
   fold(state, event)
-  return event
+  return [event]
 }
 
 /** What is recorded of an activity moves nobody: nothing follows from it. */

@@ -1,3 +1,4 @@
+import { answerOn } from './answering.js'
 import type { Command, Refusal } from './command.js'
 import { decideOn, recordOn } from './decide.js'
 import type { Event } from './event.js'
@@ -20,7 +21,7 @@ export class DecisionSeries {
   #events: readonly Event[] = none
   /** The events of several commands; while there is one, they are its own. */
   #gathered: Event[] | null = null
-  #onlyRecords = true
+  #isQuiet = true
 
   constructor(origin: State, at: number, code: Code | null) {
     this.#origin = origin
@@ -34,18 +35,17 @@ export class DecisionSeries {
     return this.#events
   }
 
-  /** Whether they do nothing but record what activities came to: then nothing of the run has changed but that. */
-  get onlyRecords(): boolean {
-    return this.#onlyRecords
+  /** Whether they do nothing but end what is under way, and nothing follows from that: nobody owes anything new for it. */
+  get isQuiet(): boolean {
+    return this.#isQuiet
   }
 
   decide(command: Command): { readonly events: readonly Event[] } | { readonly refusal: Refusal } {
     if (this.#state.edit === null) this.#state = editable(this.#state)
-    const record = command.type === 'activity.complete' ? recordOn(this.#state, command, this.#at) : null
-    if (record !== null) {
-      const events = [record]
-      this.#gather(events)
-      return { events }
+    const short = this.#shortly(command)
+    if (short !== null) {
+      this.#gather(short)
+      return { events: short }
     }
     const { seq } = this.#state
     const decided = decideOn(this.#state, command, this.#at, this.#code)
@@ -54,9 +54,21 @@ export class DecisionSeries {
       if (this.#state.seq !== seq) this.#again()
       return decided
     }
-    if (decided.events.length > 0) this.#onlyRecords = false
+    if (decided.events.length > 0) this.#isQuiet = false
     this.#gather(decided.events)
     return decided
+  }
+
+  /** By the short way, of what comes by the thousand and moves nobody; null if there is none. */
+  #shortly(command: Command): readonly Event[] | null {
+    switch (command.type) {
+      case 'activity.complete':
+        return recordOn(this.#state, command, this.#at)
+      case 'turn.complete':
+        return answerOn(this.#state, command, this.#at)
+      default:
+        return null
+    }
   }
 
   #gather(events: readonly Event[]): void {

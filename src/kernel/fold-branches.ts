@@ -404,6 +404,17 @@ function arrivedSlot(branch: Branch | null, first: boolean, by: string): Settled
   return { status: 'arrived', branch: branch.id, first, by, value, state: branch.state, carried }
 }
 
+/** One of those alike has answered: its turn is over, its slot has arrived and it is gone, as three events would have it one after the other. */
+export function settleAlike(state: Folding, barrier: string, slot: number, branch: string, by: string, value: unknown): void {
+  const settled: SettledSlot =
+    value === undefined
+      ? { status: 'arrived', branch, first: true, by, state: undefined, carried: none }
+      : { status: 'arrived', branch, first: true, by, value, state: undefined, carried: none }
+  settle(state, changingBarrier(state, barrier), slot, settled)
+  state.branches = state.branches.endAlike(branch, state.edit)
+  state.running--
+}
+
 export function dropBarrier(state: Folding, id: string): void {
   state.barriers = state.barriers.delete(id, state.edit)
   forkClosed(state, id)

@@ -432,7 +432,10 @@ export function* enclosingForks(state: State, scope: string): Generator<{ barrie
 /** Whether an invoke of that agent answers it: it waits at a fork around the branch, and is not only notified (KERNEL §3). */
 export function isAnswer(state: State, branch: Branch, to: string): boolean {
   if (targetsOf(state, branch.agent).get(to) === true) return false
-  for (const { agent } of enclosingForks(state, branch.scope)) if (agent === to) return true
+  for (let barrier = barrierOf(state, branch.scope); barrier.waiting !== null; ) {
+    if (barrier.waitingAgent === to) return true
+    barrier = barrierOf(state, branchOf(state, barrier.waiting).scope)
+  }
   return false
 }
 

@@ -4,9 +4,10 @@ import type { Command } from '../../src/kernel/command.js'
 import { decide } from '../../src/kernel/decide.js'
 import { DecisionSeries } from '../../src/kernel/decision-series.js'
 import type { Event } from '../../src/kernel/event.js'
+import { evolve } from '../../src/kernel/evolve.js'
 import type { Code } from '../../src/kernel/shape.js'
 import type { State } from '../../src/kernel/state.js'
-import { finish, forks, passes, replies, reply } from './acts.js'
+import { type Act, failing, finish, fork, forks, invoke, passes, replies, reply } from './acts.js'
 import { Writer } from './dump.js'
 import { begin, go, type Play, playOf, randomOf, stepsOf, take } from './play.js'
 
@@ -23,6 +24,38 @@ const plays: Readonly<Record<string, Play>> = {
     ['Start->H->End', 'H<->A|B'],
     { H: forks(six, { quorum: 4 }), A: replies(), B: () => ({ throw: 'not today', retryable: true }) },
     { limits: { concurrency: 2 } },
+  ),
+}
+
+/** Wide enough that its children are kept as one, and those that only answer are decided by a short way. */
+const wide = Array.from({ length: 40 }, (_, index) => ({ to: index % 9 === 4 ? 'B' : 'A', request: index }))
+const odd: Act = ({ branch, attempt, request, message }) => {
+  if (message.kind === 'join') return reply('joined')
+  const kind = Number(branch.split('.').at(-1)) % 7
+  if (kind === 0) return failing('not this one')
+  if (kind === 1) return attempt === 1 ? { throw: 'not yet', retryable: true } : reply(request)
+  if (kind === 2) return invoke('C', request)
+  if (kind === 3) return fork(['C', 'C'])
+  if (kind === 4) return attempt === 1 ? { unacceptable: 'not like this' } : reply()
+  return reply(kind === 5 ? undefined : { of: request })
+}
+const flows = ['Start->H->End', 'H<->A|B', 'B<->C', 'C->H']
+const team = { A: replies(), B: { act: odd, retry: { attempts: 2 } }, C: replies() }
+const widePlays: Readonly<Record<string, Play>> = {
+  'that waits for all': playOf(['Start->H->End', 'H<->A|B'], { H: forks(wide), A: replies(), B: () => reply() }),
+  'of which some do other things': playOf(flows, { H: forks(wide, 'settled'), ...team }),
+  'that cancels the others': playOf(flows, { H: forks(wide, { quorum: 20 }), ...team }),
+  'whose turns wait for room': playOf(flows, { H: forks(wide, 'settled'), ...team }, { limits: { concurrency: 5 } }),
+  'beside which something else works on': playOf(
+    ['Start->H|I', 'H|I->End', 'H<->A|B'],
+    { H: forks(wide), A: replies(), B: () => reply(), I: () => ({ hangs: true }) },
+    { result: 'list' },
+  ),
+  'with a rendezvous behind it': playOf(flows, { H: forks(wide, 'settled'), ...team }, { joins: ['C'] }),
+  'with a state': playOf(
+    flows,
+    { H: forks(wide, 'settled'), ...team, A: ({ branch }) => (branch.endsWith('3') ? reply(1, { n: 1 }) : reply(2)) },
+    { state: () => ({ n: 0 }), merge: { n: 'last' } },
   ),
 }
 
@@ -76,6 +109,52 @@ describe('commands that are decided in a series', () => {
       }
     })
 
+  for (const [name, play] of Object.entries(widePlays))
+    test(`come to the same of a wide fork ${name}, also paused and resumed on the way`, () => {
+      for (let seed = 0; seed < 4; seed++) {
+        const random = randomOf(seed + 100)
+        const commands = commandsOf(play, seed)
+        for (const command of [{ type: 'run.pause' }, { type: 'run.resume' }, { type: 'run.release' }] as const)
+          if (random() < 0.5) commands.splice(Math.floor(random() * commands.length), 0, command)
+        const from = Math.floor(random() * 20)
+        const { state } = oneByOne(begin(play).state, commands.slice(0, from), play.code)
+        expectSame(state, commands.slice(from), play.code)
+        // Each by itself, too: what it leaves is what the next one is decided on.
+        let now = state
+        for (const command of commands.slice(from)) {
+          for (const forged of forgeriesOf(command)) expectSame(now, [forged, command], play.code)
+          const [made] = expectSame(now, [command], play.code)
+          now = made !== undefined && 'events' in (made as object) ? (made as { events: Event[] }).events.reduce(evolve, now) : now
+        }
+      }
+    })
+
+  test('answer a wide fork by the short way, but for the last', () => {
+    const play = widePlays['that waits for all'] as Play
+    const node = go(play, begin(play), 'H')
+    const series = new DecisionSeries(node.state, node.state.at, play.code)
+    const quiet = stepsOf(play, node).map(({ command }) => {
+      series.decide(command)
+      return series.isQuiet
+    })
+    expect(quiet).toEqual([...Array.from({ length: 39 }, () => true), false])
+  })
+
+  test('are not told as quiet by the last that is in a turn, though others are awaited', () => {
+    const play = playOf(['Start->H->End', 'H<->A|B', 'A->User'], { H: forks(wide), A: replies(), B: () => reply() })
+    const node = go(play, begin(play), 'H')
+    const [first, ...others] = stepsOf(play, node)
+    const asking = { ...first?.command, action: { type: 'ask', question: 'well?' } } as Command
+    const asked = decide(node.state, asking, node.state.at, play.code)
+    const series = new DecisionSeries('state' in asked ? asked.state : node.state, node.state.at, play.code)
+    const quiet = others.map(({ command }) => {
+      series.decide(command)
+      return series.isQuiet
+    })
+    expect(quiet.slice(-2)).toEqual([true, false])
+    expect(series.state()).toMatchObject({ status: 'running', running: 0 })
+  })
+
   test('go on after one that began and could not be decided', () => {
     const play = playOf(
       ['Start->H->End', 'H<->A', 'H~>N', 'N->End'],
@@ -118,6 +197,21 @@ describe('commands that are decided in a series', () => {
     expect(events.map(({ seq }) => seq - node.state.seq)).toEqual([1, 2, 3, 4, 5, 6])
   })
 })
+
+/** What nobody is owed, what is not allowed, and a turn that has done something before. */
+function forgeriesOf(command: Command): Command[] {
+  if (command.type !== 'turn.complete') return []
+  const { branch, agent, turn, attempt, action } = command
+  const step = { branch, agent, turn, attempt, key: 'a step', name: 'a step', delivered: 0 }
+  return [
+    { ...command, agent: agent === 'A' ? 'B' : 'A' },
+    { ...command, turn: turn + 1 },
+    { ...command, attempt: attempt + 1 },
+    { ...command, action: { ...action, state: { unknown: 1 } } as never },
+    { type: 'activity.complete', ...step, value: 1 },
+    { type: 'sleep.start', ...step, ms: 10 },
+  ]
+}
 
 const isOf =
   (agent: string) =>
