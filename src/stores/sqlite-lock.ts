@@ -38,18 +38,14 @@ export class WorkerLocks {
     this.#held.set(worker, db)
   }
 
-  /** True: its process is certainly dead. */
+  /**
+   * True: its process is certainly dead. What is open here may be a file that was taken away since, and the worker have joined again with another:
+   * so nobody is dead by one that was not opened just now.
+   */
   isGone(worker: number): boolean {
-    if (this.#held.has(worker)) return false
-    try {
-      const probe = this.#probes.get(worker) ?? openDatabase(this.#driver, this.#fileOf(worker), 'read')
-      this.#probes.set(worker, probe)
-      probe.exec('select count(*) from sqlite_schema')
-      return true
-    } catch (error) {
-      if (!isBusy(error)) this.#closeProbe(worker)
-      return false
-    }
+    if (this.#held.has(worker) || !this.#isFree(worker)) return false
+    this.#closeProbe(worker)
+    return this.#isFree(worker)
   }
 
   /** Keeps only what is needed to look at these. */
@@ -88,6 +84,18 @@ export class WorkerLocks {
 
   #fileOf(worker: number): string {
     return `${this.#path}-worker-${worker}`
+  }
+
+  #isFree(worker: number): boolean {
+    try {
+      const probe = this.#probes.get(worker) ?? openDatabase(this.#driver, this.#fileOf(worker), 'read')
+      this.#probes.set(worker, probe)
+      probe.exec('select count(*) from sqlite_schema')
+      return true
+    } catch (error) {
+      if (!isBusy(error)) this.#closeProbe(worker)
+      return false
+    }
   }
 
   #closeProbe(worker: number): void {

@@ -64,6 +64,22 @@ test('a store that was closed without leaving counts as dead, also within one pr
   await second.close()
 })
 
+test('a worker that was fenced and joined again is alive to all, also to who looked at it before', async () => {
+  const path = folder.file()
+  const [first, second, third] = [await open(path), await open(path), await open(path)]
+  const fenced = await first.join({ nonce: 'a' })
+  const onlooker = await third.join({ nonce: 'c' })
+  const seen = async () => (await third.beat(onlooker)).find(({ worker }) => worker === fenced)
+  expect(await seen()).toMatchObject({ gone: false })
+  await second.fence({ worker: fenced, beat: 0 }, 1)
+  await first.beat(fenced)
+  expect(await seen()).toMatchObject({ gone: false })
+  await first.close()
+  expect(await seen()).toMatchObject({ gone: true })
+  await second.close()
+  await third.close()
+})
+
 test('where the file of a worker is missing only its beat counts', async () => {
   const path = folder.file()
   const [first, second] = [await open(path), await open(path)]
