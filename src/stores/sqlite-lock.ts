@@ -38,6 +38,17 @@ export class WorkerLocks {
     this.#held.set(worker, db)
   }
 
+  /** False: somebody else holds it. */
+  holdFree(worker: number): boolean {
+    try {
+      this.hold(worker)
+      return true
+    } catch (error) {
+      if (isBusy(error)) return false
+      throw error
+    }
+  }
+
   /**
    * True: its process is certainly dead. What is open here may be a file that was taken away since, and the worker have joined again with another:
    * so nobody is dead by one that was not opened just now.

@@ -179,13 +179,20 @@ interface FoundMark {
   readonly body: SqlValue
 }
 
-/** `held`: whose lock is held although it may come to nothing. */
+/**
+ * `held`: whose lock is held although it may come to nothing. A number whose lock somebody has is left out: it is a worker's of a store that was
+ * removed from here, or replaced, and that it still has open.
+ */
 function join(connection: Connection, locks: WorkerLocks, nonce: string, held: Set<number>): number {
-  const { rowid: worker } = connection.run(sql.join, nonce, process.pid)
-  locks.removeOthers(new Set(connection.all<{ id: number }>(sql.workers).map(({ id }) => id)))
-  locks.hold(worker)
-  held.add(worker)
-  return worker
+  for (;;) {
+    const { rowid: worker } = connection.run(sql.join, nonce, process.pid)
+    locks.removeOthers(new Set(connection.all<{ id: number }>(sql.workers).map(({ id }) => id)))
+    if (locks.holdFree(worker)) {
+      held.add(worker)
+      return worker
+    }
+    connection.run(sql.leave, worker)
+  }
 }
 
 /** It was taken for dead and is not: it owns nothing any more, and may take runs again. */
