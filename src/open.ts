@@ -24,12 +24,13 @@ export async function open(given: OpenOptions = {}): Promise<Tutti> {
   checkOpen(given)
   const options = takenOptions(given)
   const { store, own } = await storeOf(options.store, options.durability ?? 'process')
-  const worker = await store.join({ nonce: crypto.randomUUID() })
+  const ttlMs = options.workerTtlMs ?? 10_000
+  const worker = await store.join({ nonce: crypto.randomUUID(), ttlMs })
   const engine = new Engine({
     store,
     worker,
     clock: options.clock === undefined ? systemClock : givenClock(options.clock),
-    ttlMs: options.workerTtlMs ?? 10_000,
+    ttlMs,
     graceMs: options.graceMs ?? 5_000,
     concurrency: options.concurrency ?? Number.POSITIVE_INFINITY,
     definitions: options.definitions,

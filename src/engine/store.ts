@@ -9,8 +9,8 @@
  */
 export interface Store {
   readonly promises: StorePromises
-  /** Makes a worker known and gives its number, which is never given again. */
-  join(worker: { readonly nonce: string }): Promise<number>
+  /** Makes a worker known and gives its number, which is never given again. `ttlMs`: for how long it may be silent. */
+  join(worker: { readonly nonce: string; readonly ttlMs?: number }): Promise<number>
   /** Forgets a worker and gives its runs back, due at `at`. */
   leave(worker: number, at: number): Promise<void>
   /**
@@ -63,11 +63,15 @@ export interface StorePromises {
   readonly maxValue: number
 }
 
-/** Another worker. `gone`: it is certainly dead, so that nobody need wait for its beat. */
+/**
+ * Another worker. `gone`: it is certainly dead, so that nobody need wait for its beat. `ttlMs`: what it said when it joined first, if it did and
+ * the store has kept it.
+ */
 export interface Peer {
   readonly worker: number
   readonly beat: number
   readonly gone: boolean
+  readonly ttlMs?: number
 }
 
 /** A definition that a worker can execute, with the versions of runs that it goes on with. */

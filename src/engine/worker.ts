@@ -30,8 +30,8 @@ const claimsMax = 64
 /**
  * One process among those that share a store: it says that it is alive, watches the others, and takes runs that nobody owns.
  *
- * 1. A peer is dead when the store is certain of it, or when its beat has not changed for a time to live, counted in this worker's own
- *    ticks: no two clocks are compared, and a machine that slept fences nobody.
+ * 1. A peer is dead when the store is certain of it, or when its beat has not changed for its time to live, or this worker's if that is
+ *    longer, counted in this worker's own ticks: no two clocks are compared, and a machine that slept fences nobody.
  * 2. Nothing is claimed that a live peer may own: a run is due only once its owner has let it go or was fenced.
  */
 export class Worker {
@@ -142,15 +142,16 @@ export class Worker {
   }
 
   async #watch(): Promise<void> {
-    const { store, worker, clock } = this.#port
+    const { store, worker, clock, ttlMs } = this.#port
     const peers = await store.beat(worker)
     for (const number of this.#watched.keys()) if (!peers.some((peer) => peer.worker === number)) this.#watched.delete(number)
     let freed = 0
-    for (const { worker: number, beat, gone } of peers) {
+    for (const { worker: number, beat, gone, ttlMs: itsTtlMs = ttlMs } of peers) {
       const before = this.#watched.get(number)
       const ticks = before?.beat === beat ? before.ticks + 1 : 0
       this.#watched.set(number, { beat, ticks })
-      if (!gone && ticks <= beatsPerTtl) continue
+      // One that beats more rarely than this worker is silent for longer between two beats.
+      if (!gone && ticks <= beatsPerTtl * Math.max(1, itsTtlMs / ttlMs)) continue
       freed += await store.fence({ worker: number, beat }, clock.now())
       this.#watched.delete(number)
     }

@@ -5,6 +5,7 @@ import type {
   ListFilter,
   Mark,
   MarkRow,
+  Peer,
   Put,
   Refused,
   RunRow,
@@ -64,6 +65,8 @@ export function memoryStore(): Store {
   const records = new Map<string, KeptRecord>()
   const blobs = new Map<string, KeptBlob>()
   const workers = new Map<number, Worker>()
+  /** What each has said, also while it is fenced. */
+  const ttls = new Map<number, number>()
   const wakers = new Set<() => void>()
   let joined = 0
   let created = 0
@@ -236,13 +239,15 @@ export function memoryStore(): Store {
 
   return Object.freeze<Store>({
     promises: Object.freeze({ durable: 'none', reach: 'process', maxValue: 16 * 2 ** 20 }),
-    join: async () => {
+    join: async ({ ttlMs }) => {
+      if (ttlMs !== undefined) ttls.set(joined + 1, ttlMs)
       workers.set(++joined, { beat: 0, seen: commits, rung: new Set() })
       committed(joined)
       return joined
     },
     leave: async (worker, at) => {
       free(worker, at)
+      ttls.delete(worker)
       committed(null)
     },
     beat: async (worker) => {
@@ -252,8 +257,11 @@ export function memoryStore(): Store {
         workers.set(worker, { beat: 0, seen: -1, rung: new Set() })
         committed(worker)
       }
-      const peers: { worker: number; beat: number; gone: boolean }[] = []
-      for (const [number, { beat }] of workers) if (number !== worker) peers.push({ worker: number, beat, gone: false })
+      const peers: Peer[] = []
+      for (const [number, { beat }] of workers) {
+        const ttlMs = ttls.get(number)
+        if (number !== worker) peers.push({ worker: number, beat, gone: false, ...(ttlMs !== undefined && { ttlMs }) })
+      }
       return peers
     },
     fence: async (peer, at) => {

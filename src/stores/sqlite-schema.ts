@@ -94,6 +94,7 @@ export const migrations: readonly string[] = [
   'alter table run drop column head',
   '-- The first event of a row says its number and its time for all of them: what an earlier version would take for damage.',
   '-- Several events may be written as one, which an earlier version would not know.',
+  'alter table worker add column ttl integer',
 ]
 
 /** What the header of a file says of it. */

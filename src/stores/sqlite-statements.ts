@@ -10,11 +10,11 @@ const columns = `rid, id, definition, version, tags, status, waits, ${head}, epo
  */
 export const sql = {
   // Workers
-  join: 'insert into worker (nonce, beat, pid) values (?, 0, ?)',
-  workers: 'select id, beat from worker',
+  join: 'insert into worker (nonce, beat, pid, ttl) values (?, 0, ?, ?)',
+  workers: 'select id, beat, ttl from worker',
   isWorker: 'select 1 from worker where id = ?',
   beat: 'update worker set beat = beat + 1 where id = ?',
-  rejoin: 'insert into worker (id, nonce, beat, pid) values (?, ?, 0, ?)',
+  rejoin: 'insert into worker (id, nonce, beat, pid, ttl) values (?, ?, 0, ?, ?)',
   leave: 'delete from worker where id = ?',
   fence: 'delete from worker where id = ? and beat = ?',
   free: 'update run set worker = null, wake = ? where worker = ?',

@@ -36,15 +36,18 @@ export function storeOver(connection: Connection, driver: Driver, { durability, 
   const locks = new WorkerLocks(driver, connection.path)
   const changes = new Changes(connection)
   const commits = new Commits(connection, changes)
+  /** What the workers of this handle have said, also while they are fenced. */
+  const ttls = new Map<number, number | null>()
 
   return Object.freeze<Store>({
     promises: Object.freeze({ durable: durability, reach: 'machine', maxValue }),
-    join: async ({ nonce }) => {
+    join: async ({ nonce, ttlMs = null }) => {
       const held = new Set<number>()
       try {
         return await connection.write(
-          () => join(connection, locks, nonce, held),
+          () => join(connection, locks, { nonce, ttl: ttlMs }, held),
           (worker) => {
+            ttls.set(worker, ttlMs)
             changes.joined(worker)
             changes.committed(worker)
           },
@@ -61,6 +64,7 @@ export function storeOver(connection: Connection, driver: Driver, { durability, 
           free(connection, worker, at)
         },
         () => {
+          ttls.delete(worker)
           changes.left(worker)
           changes.committed(null)
         },
@@ -71,8 +75,8 @@ export function storeOver(connection: Connection, driver: Driver, { durability, 
       const { all } = await connection.write(
         () => {
           const wasFenced = connection.run(sql.beat, worker).changes === 0
-          if (wasFenced) rejoin(connection, locks, worker)
-          return { wasFenced, all: connection.all<{ id: number; beat: number }>(sql.workers) }
+          if (wasFenced) rejoin(connection, locks, worker, ttls.get(worker) ?? null)
+          return { wasFenced, all: connection.all<StoredWorker>(sql.workers) }
         },
         ({ wasFenced }) => {
           if (wasFenced) changes.committed(worker)
@@ -80,7 +84,7 @@ export function storeOver(connection: Connection, driver: Driver, { durability, 
       )
       const peers = all.filter(({ id }) => id !== worker)
       locks.lookOnlyAt(new Set(peers.map(({ id }) => id)))
-      return peers.map(({ id, beat }) => ({ worker: id, beat, gone: locks.isGone(id) }))
+      return peers.map(({ id, beat, ttl }) => ({ worker: id, beat, gone: locks.isGone(id), ...(ttl !== null && { ttlMs: ttl }) }))
     },
     fence: async ({ worker, beat }, at) => {
       const freed = await connection.write(
@@ -163,6 +167,12 @@ export function storeOver(connection: Connection, driver: Driver, { durability, 
   })
 }
 
+interface StoredWorker {
+  readonly id: number
+  readonly beat: number
+  readonly ttl: number | null
+}
+
 interface Due {
   readonly rid: number
   readonly wake: number
@@ -183,10 +193,15 @@ interface FoundMark {
  * `held`: whose lock is held although it may come to nothing. A number whose lock somebody has is left out: it is a worker's of a store that was
  * removed from here, or replaced, and that it still has open.
  */
-function join(connection: Connection, locks: WorkerLocks, nonce: string, held: Set<number>): number {
+function join(
+  connection: Connection,
+  locks: WorkerLocks,
+  { nonce, ttl }: { readonly nonce: string; readonly ttl: number | null },
+  held: Set<number>,
+): number {
   for (;;) {
-    const { rowid: worker } = connection.run(sql.join, nonce, process.pid)
-    locks.removeOthers(new Set(connection.all<{ id: number }>(sql.workers).map(({ id }) => id)))
+    const { rowid: worker } = connection.run(sql.join, nonce, process.pid, ttl)
+    locks.removeOthers(new Set(connection.all<StoredWorker>(sql.workers).map(({ id }) => id)))
     if (locks.holdFree(worker)) {
       held.add(worker)
       return worker
@@ -196,10 +211,10 @@ function join(connection: Connection, locks: WorkerLocks, nonce: string, held: S
 }
 
 /** It was taken for dead and is not: it owns nothing any more, and may take runs again. */
-function rejoin(connection: Connection, locks: WorkerLocks, worker: number): void {
+function rejoin(connection: Connection, locks: WorkerLocks, worker: number, ttl: number | null): void {
   locks.release(worker)
   locks.hold(worker)
-  connection.run(sql.rejoin, worker, `again ${worker}`, process.pid)
+  connection.run(sql.rejoin, worker, `again ${worker}`, process.pid, ttl)
 }
 
 function free(connection: Connection, worker: number, at: number): number {

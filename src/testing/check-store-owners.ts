@@ -216,6 +216,23 @@ export const ownerChecks: readonly StoreCheck[] = [
     },
   },
   {
+    promise: 'what is said of how long a worker may be silent is what it said itself, also after it was fenced',
+    holds: async ({ store }) => {
+      const said = await store.join({ nonce: 'said', ttlMs: 7_000 })
+      const unsaid = await store.join({ nonce: 'unsaid' })
+      const other = await joined(store)
+      const told = async () => [(await peerOf(store, other, said))?.ttlMs, (await peerOf(store, other, unsaid))?.ttlMs]
+      const before = await told()
+      // A store need not keep it.
+      if (before[0] !== undefined) same(before, [7_000, undefined])
+      const seen = await peerOf(store, other, said)
+      ok(seen !== undefined)
+      await store.fence(seen, 60)
+      await store.beat(said)
+      same(await told(), before)
+    },
+  },
+  {
     promise: 'a worker whose beat has not changed is fenced: its runs are due, and it can do nothing more as their owner',
     holds: async ({ store }) => {
       const dead = await joined(store)

@@ -150,17 +150,17 @@ test('a run that is there is found also while somebody here tries to start one o
 })
 
 /** Two engines over one store, each on a clock of its own, and who of them has executed what. */
-function twoClocks(of: (who: 'one' | 'two') => { store: Store; gate: Promise<void> }) {
+function twoClocks(of: (who: 'one' | 'two') => { store: Store; gate: Promise<void>; ttlMs?: number }) {
   const ran: string[] = []
   const joining = async (who: 'one' | 'two') => {
-    const { store, gate } = of(who)
+    const { store, gate, ttlMs: workerTtlMs = 1_000 } = of(who)
     const definition = solo(async (turn) => {
       ran.push(who)
       await gate
       return turn.finish(who)
     })
     const clock = virtualClock(who === 'one' ? 0 : 1_000_000)
-    return { clock, tutti: await open({ store, clock, workerTtlMs: 1_000, graceMs: 100, definitions: [definition], invariants: true }) }
+    return { clock, tutti: await open({ store, clock, workerTtlMs, graceMs: 100, definitions: [definition], invariants: true }) }
   }
   return { ran, join: joining }
 }
@@ -182,6 +182,29 @@ test('a process that was fenced and comes back takes nothing from the one that h
   gates.two.resolve()
   expect(await (await two.tutti.run(id)).output()).toBe('two')
   expect(ran).toEqual(['one', 'two'])
+  await Promise.all([one.tutti.close(), two.tutti.close()])
+})
+
+test('a process is dead after its own time to live, however short that of another is', async () => {
+  const store = memoryStore()
+  const gates = { one: deferred(), two: deferred() }
+  const { ran, join } = twoClocks((who) => ({ store, gate: gates[who].promise, ttlMs: who === 'one' ? 10_000 : 400 }))
+  const one = await join('one')
+  const { id } = await one.tutti.start('solo')
+  await until(() => ran.length === 1)
+  const two = await join('two')
+  for (let ticks = 0; ticks < 80; ticks++) {
+    await one.clock.advance(100)
+    await two.clock.advance(100)
+  }
+  expect(ran).toEqual(['one'])
+  // From here on it says nothing any more.
+  await two.clock.advance(7_400)
+  expect(ran).toEqual(['one'])
+  for (let ticks = 0; ticks < 50 && ran.length === 1; ticks++) await two.clock.advance(100)
+  gates.two.resolve()
+  expect(await (await two.tutti.run(id)).output()).toBe('two')
+  gates.one.resolve()
   await Promise.all([one.tutti.close(), two.tutti.close()])
 })
 
