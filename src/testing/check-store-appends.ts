@@ -153,6 +153,7 @@ export const appendChecks: readonly StoreCheck[] = [
       await commit(store, adding('r', second, 2, { owner: { worker: second, epoch: 2 }, own: 'release' }))
       const row = (await store.load('r'))?.row
       same([row?.worker, row?.epoch], [null, 2])
+      for (const epoch of [3, 4]) same(await store.commit([adding('r', second, epoch, { own: 'take' })]), [{ ok: true, epoch }])
     },
   },
   {

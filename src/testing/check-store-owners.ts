@@ -71,6 +71,18 @@ export const ownerChecks: readonly StoreCheck[] = [
     },
   },
   {
+    promise: 'when a run is due is what was said of it last, also that it is not any more',
+    holds: async ({ store }) => {
+      const by = await joined(store)
+      await commit(store, ...['not any more', 'as before', 'later'].map((run) => starting(run, by, { wake: 10 })))
+      await commit(store, adding('not any more', by, 1, { wake: null }), adding('as before', by, 1), adding('later', by, 1, { wake: 30 }))
+      const first = await claim(store, by, 20)
+      same([idsOf(first), first.nextWake], [['as before'], 30])
+      const second = await claim(store, by, 40)
+      same([idsOf(second), second.nextWake], [['later'], null])
+    },
+  },
+  {
     promise: 'a claim takes the earliest first, whatever their definition',
     holds: async ({ store }) => {
       const by = await joined(store)
@@ -288,6 +300,25 @@ export const ownerChecks: readonly StoreCheck[] = [
       await joined(store)
       ok(calls > 0)
       same([store.moved(by), store.moved(by)], [true, false])
+      stop()
+    },
+  },
+  {
+    promise: 'the others are told when a worker is fenced, and not if it is not',
+    holds: async ({ store }) => {
+      const dead = await joined(store)
+      const other = await joined(store)
+      const seen = await peerOf(store, other, dead)
+      ok(seen !== undefined)
+      store.moved(other)
+      let calls = 0
+      const stop = store.onMoved(() => calls++)
+      await store.fence({ ...seen, beat: seen.beat + 1 }, 60)
+      same(store.moved(other), false)
+      calls = 0
+      await store.fence(seen, 60)
+      ok(calls > 0)
+      same([store.moved(other), store.moved(other)], [true, false])
       stop()
     },
   },

@@ -22,7 +22,7 @@ async function brokenBy(make: () => Store): Promise<string[]> {
 }
 
 /** A store whose listeners hear nothing while one of its calls goes on. */
-function silentDuring(call: 'join' | 'claim' | 'gc'): Store {
+function silentDuring(call: 'join' | 'claim' | 'gc' | 'fence'): Store {
   const inner = memoryStore()
   let isSilent = false
   const silently = async (...given: never[]): Promise<never> => {
@@ -111,6 +111,12 @@ test.each<[string, () => Store, RegExp]>([
   ['tells nobody who has joined', () => silentDuring('join'), /when a worker joins/],
   ['tells nobody what was claimed', () => silentDuring('claim'), /claims or deletes/],
   ['tells nobody what was deleted', () => silentDuring('gc'), /claims or deletes/],
+  ['tells nobody who was fenced', () => silentDuring('fence'), /when a worker is fenced/],
+  [
+    'leaves due what is not any more',
+    () => changing(({ wake, ...item }) => ({ ...item, ...(typeof wake === 'number' && { wake }) })),
+    /when a run is due/,
+  ],
   ['lets who joins again believe that nothing has happened', forgetful, /joins again/],
   [
     'finds a prefix anywhere',
