@@ -1,4 +1,4 @@
-import { accessSync, closeSync, constants, existsSync, fsyncSync, openSync, statSync } from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, fsyncSync, lstatSync, openSync, realpathSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { TuttiError } from '../define/tutti-error.js'
 import { makeFolder } from '../models/make-folder.js'
@@ -35,10 +35,21 @@ export async function openConnection(
       hint: `give the path of a file${given === 'memory' ? ", './memory' if that is its name" : ''}, or open({ store: 'memory:' })`,
     })
   }
-  const path = resolve(given)
+  const path = placeMeant(given)
   const driver = await loadDriver()
   prepareFolder(path, durability)
   return patiently(() => openOnce(driver, path, durability, steps, patience.writeMs ?? 10_000), path, patience.openMs ?? 5_000)
+}
+
+/** Where the file is: what lies beside it, as its log and who has it open, lies there and not beside a link to it. */
+function placeMeant(given: string): string {
+  const path = resolve(given)
+  try {
+    return lstatSync(path).isSymbolicLink() ? realpathSync(path) : path
+  } catch {
+    // It is not there yet, or can't be reached: that is said when it is opened.
+    return path
+  }
 }
 
 function openOnce(driver: Driver, path: string, durability: 'process' | 'power', steps: readonly string[], writeMs: number): Connection {

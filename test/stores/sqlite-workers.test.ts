@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { sqliteStore } from '../../src/stores/sqlite.js'
@@ -79,6 +79,26 @@ test('a worker that was fenced and joined again is alive to all, also to who loo
   await second.close()
   await third.close()
 })
+
+test.skipIf(process.platform === 'win32')(
+  'a link to a store is the store: who died is seen through it, and that its log was removed',
+  async () => {
+    const path = folder.file()
+    const store = await open(path)
+    const dead = await store.join({ nonce: 'a' })
+    const link = `${dirname(folder.file())}.db`
+    symlinkSync(path, link)
+    const linked = await open(link)
+    const by = await linked.join({ nonce: 'b' })
+    expect(await linked.beat(by)).toEqual([{ worker: dead, beat: 0, gone: false }])
+    await store.close()
+    expect(await linked.beat(by)).toEqual([{ worker: dead, beat: 0, gone: true }])
+    rmSync(`${path}-wal`)
+    await new Promise((resolve) => setTimeout(resolve, 150))
+    await expect(linked.beat(by)).rejects.toThrow(/removed or replaced/)
+    await linked.close()
+  },
+)
 
 test('where the file of a worker is missing only its beat counts', async () => {
   const path = folder.file()
