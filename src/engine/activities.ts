@@ -134,10 +134,16 @@ export class Activities implements ContextOwner {
     return this.#lastAt
   }
 
-  /** Whether a step of this name will be given back before any other: it was the first of this attempt, or an earlier attempt has it. */
+  /** Whether a step of this name will be given back before any other: it was the first of this attempt, or of an earlier one. */
   beginsWith(name: string): boolean {
     if (this.#replayed > 0) return this.#results[0]?.name === name
-    return this.#earlier?.get(`${name}#0`)?.status === 'completed'
+    const earlier = this.#earlier?.get(`${name}#0`)
+    return earlier?.status === 'completed' && earlier.order === 0
+  }
+
+  /** Steps were called, and the body has been given nothing of them yet. */
+  get awaitsFirst(): boolean {
+    return this.#calls > 0 && this.#delivered === 0
   }
 
   get delivered(): number {

@@ -57,18 +57,21 @@ export async function stepCommand(port: StepPort): Promise<Command> {
 }
 
 /**
- * What `when` said, recorded, so that a second execution goes the way of the first. It may have steps of its own, which are recorded
- * before it: then it is asked again, with their results, and what it said first stands all the same.
+ * What `when` said, recorded, so that a second execution goes the way of the first. It may have steps of its own: then it is asked again,
+ * with their results, so that each has its key again, and what it said first stands all the same. Steps that it does not wait for may be
+ * recorded after what it said, which therefore has another name.
  */
 async function decided(activities: Activities, when: () => Promise<boolean>): Promise<boolean> {
-  const said = activities.beginsWith(whenStep) ? undefined : await when()
-  return (await activities.step(whenStep, () => said)) === true
+  const isKnown = activities.beginsWith(whenStep)
+  const said = isKnown ? undefined : await when()
+  return (await activities.step(!isKnown && activities.awaitsFirst ? whenStepBeside : whenStep, () => said)) === true
 }
 
 const whenStep = '~when'
+const whenStepBeside = '~when+'
 
-/** The name or the key of a step of somebody's code: never that of the one above, and no two become the same. */
-export const besideWhen = (text: string): string => (/^~+when(?:#\d+)?$/.test(text) ? `~${text}` : text)
+/** The name or the key of a step of somebody's code: never one of those above, and no two become the same. */
+export const besideWhen = (text: string): string => (/^~+when\+?(?:#\d+)?$/.test(text) ? `~${text}` : text)
 
 function childDone(attempt: Attempt, { output, ...facts }: ChildDone): Command {
   return { type: 'step.complete', ...attempt, ...given(output), ...facts }

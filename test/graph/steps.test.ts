@@ -2,7 +2,9 @@
 import { graph, open, resource, topology, TuttiError } from 'tutti'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { rest, untilAborted } from '../engine/opened.js'
 import { nothingLeft, scenario, someOrders, Stage } from '../scenarios/adapter.js'
+import { lasting } from './lasting.js'
 
 describe('a step', () => {
   test('has journaled activities: what succeeded in an attempt that threw is not executed again', async () => {
@@ -174,8 +176,57 @@ describe('a step', () => {
     expect(await tutti.execute(definition)).toEqual({ a: 1 })
   })
 
+  test.each([true, false])(
+    'is given no step of its `when` for one of its own when it is tried again (waited for: %s)',
+    async (isAwaited) => {
+      await using tutti = await open({ store: 'memory:', invariants: true })
+      const definition = graph('looks')
+        .step('a', {
+          retry: { attempts: 3 },
+          when: async ({ step }) => {
+            const looking = step('fetch', async () => 'the flag')
+            return !isAwaited || (await looking) === 'the flag'
+          },
+          run: async ({ step, attempt }) => {
+            await step('before', () => 1)
+            if (attempt < 3) throw new Error('again')
+            return step('fetch', () => 'the data')
+          },
+        })
+        .output()
+      expect(await tutti.execute(definition)).toEqual({ a: 'the data' })
+    },
+  )
+
+  test('is the same again in another process though its `when` did not wait for a step that it called', async () => {
+    const store = lasting()
+    const done: string[] = []
+    const definition = (isLast: boolean) =>
+      graph('notes')
+        .step('a', {
+          when: ({ step }) => {
+            void step('note', async () => (await rest(10), done.push('note')))
+            return true
+          },
+          run: async ({ step, signal }) => {
+            const noted = step('slow', async () => (await rest(40), done.push('slow')))
+            return [await noted, isLast || (await untilAborted(signal))]
+          },
+        })
+        .output()
+    const first = await open({ store, definitions: [definition(false)], invariants: true })
+    const run = await first.start('notes', { id: 'run' })
+    let recorded = 0
+    for await (const { type } of run.events()) if (type === 'activity.completed' && ++recorded === 3) break
+    await first.close()
+    await using second = await open({ store, definitions: [definition(true)], invariants: true })
+    expect(await (await second.run('run')).result()).toMatchObject({ status: 'succeeded', output: { a: [2, true] } })
+    expect(done).toEqual(['note', 'slow'])
+  })
+
   test.each([
     ['~when', {}],
+    ['~when+', {}],
     ['~~when', {}],
     ['~when#0', {}],
     ['ready', { key: '~when#0' }],
