@@ -408,6 +408,11 @@ export class Activities implements ContextOwner {
   }
 
   #begin(step: CalledStep): void {
+    const earlier = this.#earlier === undefined || step.record !== null ? undefined : this.#reusable(step)
+    if (earlier?.status === 'completed') {
+      this.#running++
+      return this.#record(givenBack(this.#speakerOf(step), earlier))
+    }
     if (step.run !== null) return this.#execute(step)
     step.isSleeping = true
     this.#sleeping++
@@ -424,8 +429,6 @@ export class Activities implements ContextOwner {
 
   #execute(step: CalledStep): void {
     this.#running++
-    const earlier = this.#earlier === undefined ? undefined : this.#reusable(step)
-    if (earlier?.status === 'completed') return this.#record(givenBack(this.#speakerOf(step), earlier))
     settle(
       () => this.#port.mayGoOn(),
       (may) => (may ? this.#start(step) : this.#leave()),

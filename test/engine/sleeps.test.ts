@@ -227,6 +227,28 @@ test('random numbers are the same on every attempt of a turn, and others on ever
   expect(firsts.size).toBe(20)
 })
 
+test('a sleep that is over is not slept again by a retry of its turn, unless it was one of several', async () => {
+  await using at = await timed()
+  const trying = (sleeps: number) =>
+    solo({
+      retry: { attempts: 3 },
+      act: async (turn: SoloTurn) => {
+        for (let slept = 0; slept < sleeps; slept++) await turn.sleep(10_000)
+        await turn.step('send', () => {
+          if (turn.attempt < 3) throw new Error('nobody listens')
+        })
+        return turn.finish(at.clock.now())
+      },
+    })
+  const began = at.clock.now()
+  const once = await at.tutti.start(trying(1))
+  await at.clock.advance(10_000)
+  expect(await once.output()).toBe(began + 10_000)
+  const twice = await at.tutti.start(trying(2))
+  await at.clock.advance(60_000)
+  expect(await twice.output()).toBe(began + 70_000)
+})
+
 test('a turn that ends while it sleeps leaves no timer behind', async () => {
   await using at = await timed()
   const run = await at.tutti.start(
