@@ -51,7 +51,7 @@ const isFault = (thrown: unknown): boolean => TuttiError.is(thrown) && faults.in
 /** What was thrown, as data: its message, and its own code and fields where they are JSON. */
 export function failureOf(thrown: unknown, code: 'AGENT_FAILED' | 'STEP_FAILED' = 'AGENT_FAILED'): Failure {
   try {
-    if (thrown instanceof CodedFailure) return deepFreeze(thrown.failure)
+    if (thrown instanceof CodedFailure) return deepFreeze(inPlace(thrown.failure, code))
     const data = fieldsOf(thrown)
     return deepFreeze({ code, message: messageOf(thrown), retryable: !isFault(thrown), at: {}, ...(data !== undefined && { data }) })
   } catch {
@@ -59,6 +59,9 @@ export function failureOf(thrown: unknown, code: 'AGENT_FAILED' | 'STEP_FAILED' 
     return deepFreeze({ code, message: 'something was thrown that cannot be looked at', retryable: true, at: {} })
   }
 }
+
+/** In a graph it is a step that has failed, no agent. */
+const inPlace = (failure: Failure, code: Failure['code']): Failure => (failure.code === 'AGENT_FAILED' ? { ...failure, code } : failure)
 
 function messageOf(thrown: unknown): string {
   if (thrown instanceof Error) return String(thrown.message || thrown.name)

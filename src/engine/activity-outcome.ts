@@ -87,8 +87,9 @@ export function unknownOutcome({ name }: ActivitySpeaker, earlier: ActivityRecor
 /** A recorded failure as the body catches it: the same on every execution. */
 export function errorOf(failure: Failure): Error {
   const { code, message, retryable, data } = failure
-  if (code !== 'AGENT_FAILED') return new CodedFailure(failure)
   const fields: { readonly code?: Code } = typeof data === 'object' && data !== null ? data : {}
+  // What we say of a step and is final stays so for the turn that does not catch it.
+  if (code !== 'AGENT_FAILED' || (!retryable && fields.code === undefined)) return new CodedFailure(failure)
   // Of those with a code of their own, only errors of ours are never tried again.
   const error = retryable || fields.code === undefined ? new Error(message) : new TuttiError(fields.code, message)
   return Object.assign(error, fields)

@@ -330,6 +330,19 @@ test('what is no JSON fails the step with the path to it, and is not retried', a
   }
 })
 
+test('what is no JSON is not tried again by its turn either, nor by the step of a graph', async () => {
+  await using tutti = await opened()
+  let ran = 0
+  const bad = ({ step }: Pick<SoloTurn, 'step'>) => step('bad', () => (ran++, { at: new Date(0) }))
+  const retry = { attempts: 3 }
+  const error = { message: expect.stringContaining("'bad' is no JSON at at") as string, retryable: false }
+  const turns = await tutti.start(solo({ retry, act: bad }))
+  expect(await turns.result()).toMatchObject({ status: 'failed', error: { code: 'AGENT_FAILED', ...error } })
+  const steps = await tutti.start(graph('steps').step('a', { retry, run: bad }).output())
+  expect(await steps.result()).toMatchObject({ status: 'failed', error: { code: 'STEP_FAILED', ...error } })
+  expect(ran).toBe(2)
+})
+
 test('a retry of the turn is given its earlier successes back, by key or by a name that occurred once, and repeats the rest', async () => {
   await using tutti = await opened()
   const ran: string[] = []
