@@ -135,9 +135,10 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   #cancelTimer: () => void = nothing
   #spentMs = 0
   #runningSince: number | null = null
-  /** How many random numbers its body has drawn, and the steps of its body. */
+  /** How many random numbers its body has drawn, the steps of its body, and its `when`. */
   #drawn = 0
   #drawnInSteps = 0
+  #drawnInWhen = 0
 
   constructor(port: ExecutionPort, state: State, { attempt, id, lane }: { attempt: Attempt; id: string; lane: string }) {
     this.attempt = attempt
@@ -509,11 +510,16 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     return this.#used?.now ?? this.attempt.at
   }
 
-  random(): number {
+  random(of?: 'when'): number {
     const { branch, turn } = this.attempt
-    // A step that is given back draws nothing: what the body draws after it must not depend on that.
-    const nth = this.#used?.isInside === true ? `step/${this.#drawnInSteps++}` : this.#drawn++
+    const nth = this.#nextDrawn(of)
     return seededUnit(`${this.#state.run?.nonce}/${branch}/${turn}/${nth}`)
+  }
+
+  /** A step that is given back draws nothing, nor does a `when` that is not asked again: what the body draws after it must not depend on that. */
+  #nextDrawn(of: 'when' | undefined): string | number {
+    if (this.#used?.isInside === true) return `step/${this.#drawnInSteps++}`
+    return of === undefined ? this.#drawn++ : `${of}/${this.#drawnInWhen++}`
   }
 
   // ── the attempt's timeout, which durable sleeps don't count against, nor a pause that holds what it waits for ──

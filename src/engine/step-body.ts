@@ -38,7 +38,7 @@ export async function stepCommand(port: StepPort): Promise<Command> {
   const ctx = contextOf(port)
   const isItem = barrierOf(port.state, branch.scope).each !== null
   const { when, each } = code
-  if (!isItem && when !== undefined && !(await decided(activities, async () => Boolean(await when(ctx)))))
+  if (!isItem && when !== undefined && !(await decided(activities, async () => Boolean(await when(contextOf(port, 'when'))))))
     return { type: 'step.skip', ...attempt }
   if (!isItem && each !== undefined)
     return { type: 'step.each', ...attempt, items: await andThen(each(ctx), (items) => itemsOf(port, items)) }
@@ -79,7 +79,7 @@ function childDone(attempt: Attempt, { output, ...facts }: ChildDone): Command {
 
 const given = (output: unknown): { output?: unknown } => (output === undefined ? {} : { output })
 
-function contextOf({ state, branch, work }: StepPort): AnyStepContext {
+function contextOf({ state, branch, work }: StepPort, of?: 'when'): AnyStepContext {
   const { message } = branch
   const sees = message.kind === 'step' ? message.sees : []
   const steps = stepOutputs(state, barrierOf(state, rootBarrier), sees)
@@ -87,7 +87,7 @@ function contextOf({ state, branch, work }: StepPort): AnyStepContext {
     message.kind === 'step' && message.item !== undefined
       ? { item: barrierOf(state, branch.scope).calls[message.item]?.request, index: message.item }
       : {}
-  return new StepView(state, work, { input: state.run?.input, steps, ...item }) as unknown as AnyStepContext
+  return new StepView(state, work, { input: state.run?.input, steps, ...item }, of) as unknown as AnyStepContext
 }
 
 /**
@@ -97,8 +97,8 @@ function contextOf({ state, branch, work }: StepPort): AnyStepContext {
 class StepView extends BoundWork {
   readonly #work: WorkParts
 
-  constructor({ run }: State, work: WorkParts, given: object) {
-    super(work)
+  constructor({ run }: State, work: WorkParts, given: object, of?: 'when') {
+    super(work, of)
     this.#work = work
     const { branch: branchId, attempt } = work.attempt
     const parts = { attempt, runId: run?.id ?? '', branchId, tags: run?.tags ?? {}, idempotencyKey: work.idempotencyKey() }

@@ -2,7 +2,9 @@ import type { Work } from '../define/work.js'
 import type { Attempt } from '../kernel/state.js'
 
 /** What the code of a turn or a step is given of its execution. */
-export interface WorkParts extends Pick<Work, 'use' | 'emit' | 'step' | 'sleep' | 'now' | 'random'> {
+export interface WorkParts extends Pick<Work, 'use' | 'emit' | 'step' | 'sleep' | 'now'> {
+  /** The next of the body's numbers, or of those of its `when`. */
+  random(of?: 'when'): number
   readonly attempt: Attempt
   signal(): AbortSignal
   idempotencyKey(): string
@@ -20,12 +22,12 @@ export class BoundWork {
   readonly now: Work['now']
   readonly random: Work['random']
 
-  constructor(work: WorkParts) {
+  constructor(work: WorkParts, of?: 'when') {
     this.use = (resource) => work.use(resource)
     this.emit = (data) => work.emit(data)
     this.step = (name, run, options) => work.step(name, run, options)
     this.sleep = (ms) => work.sleep(ms)
     this.now = () => work.now()
-    this.random = () => work.random()
+    this.random = () => work.random(of)
   }
 }

@@ -160,6 +160,26 @@ describe('a step', () => {
     expect(asked).toBe(1)
   })
 
+  test('draws the same numbers however often it is tried, whatever its `when` has drawn', async () => {
+    await using tutti = await open({ store: 'memory:', invariants: true })
+    const drawn: number[] = []
+    const draw = (random: () => number): boolean => drawn.push(random()) > 0
+    const definition = graph('draws')
+      .step('a', {
+        when: ({ random }) => draw(random),
+        retry: { attempts: 3 },
+        run: ({ attempt, random }) => {
+          draw(random)
+          if (attempt < 3) throw new Error('again')
+        },
+      })
+      .output()
+    await tutti.execute(definition)
+    expect(drawn).toHaveLength(4)
+    expect(new Set(drawn).size).toBe(2)
+    expect(new Set(drawn.slice(1)).size).toBe(1)
+  })
+
   test('may look something up, journaled, to find out for what it runs', async () => {
     await using tutti = await open({ store: 'memory:', invariants: true })
     const definition = graph('looks')
