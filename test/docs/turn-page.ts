@@ -15,7 +15,10 @@ const work: Members<Work, ActivityContext> = {
   runId: ['runId', 'the run'],
   branchId: ['branchId', 'the branch'],
   tags: ['tags', 'what the run was started with'],
-  step: ['await step(name, run, options?)', 'does something and records its result; what is recorded is not executed again'],
+  step: [
+    'await step(name, run, options?)',
+    'does something and records its result, which must be JSON and is given as a frozen copy; what is recorded is not executed again',
+  ],
   sleep: ['await sleep(ms)', 'durable: the time runs on while no process does'],
   now: ['now()', 'the time of what was last delivered, in milliseconds; the same on re-execution'],
   random: ['random()', 'at least 0 and below 1, seeded by run, branch and turn; the same on re-execution'],
