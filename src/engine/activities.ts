@@ -162,7 +162,7 @@ export class Activities implements ContextOwner {
   }
 
   idempotencyKey(key: string): string {
-    return `${this.#keyPrefix}/${key}`
+    return `${this.#keyPrefix}/${besideUndo(key)}`
   }
 
   step(name: string, run: Run, options: ActivityOptions = noOptions): Promise<unknown> {
@@ -637,6 +637,9 @@ function countNames(records: readonly ActivityRecord[]): Map<string, number> {
 
 const unasked = ({ key }: CalledStep, instead: string): string =>
   `the step '${key}' is recorded and was not called for; instead, ${instead}`
+
+/** Behind the key of a turn, `undo` makes the key of its undo: no step has that, and no two have the same. */
+const besideUndo = (key: string): string => (/^~*undo$/.test(key) ? `~${key}` : key)
 
 /** What is recorded inside of a step would not be asked for again once the step itself is recorded. */
 const nested = (what: string): TuttiError =>

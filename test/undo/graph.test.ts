@@ -294,3 +294,25 @@ test('an attempt that ran out of time and succeeds after all is undone, if no ot
   })
   expect(undone).toEqual(['booked late'])
 })
+
+test('no step has the key of what undoes its turn, whatever key it says itself', async () => {
+  await using tutti = await opened()
+  const desk = new Desk()
+  const keys = ['undo', '~undo', '~~undo', 'pay/undo']
+  const definition = graph('keys')
+    .step('a', {
+      run: async ({ step }) => {
+        for (const key of keys) await step('pay', ({ idempotencyKey }) => desk.note(key, idempotencyKey), { key })
+        await step('undo', ({ idempotencyKey }) => desk.note('by name', idempotencyKey))
+        return 'a'
+      },
+      compensate: ({ idempotencyKey }) => desk.note('undone', idempotencyKey),
+    })
+    .step('b', { after: ['a'], run: boom })
+    .output()
+  expect(await (await tutti.start(definition)).result()).toMatchObject({ status: 'failed', rollback: 'complete' })
+  const given = [...desk.keys.values()].flatMap((used) => [...used])
+  expect(given).toHaveLength(keys.length + 2)
+  expect([...(desk.keys.get('undone') ?? [])][0]).toMatch(/\/r\.0\/1\/undo$/)
+  expect(new Set(given).size).toBe(given.length)
+})
