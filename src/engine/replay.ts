@@ -102,7 +102,16 @@ function endedBy(event: Event, state: State): Attempt | undefined {
 function untold(event: Event): string | null {
   if (event.type !== 'turn.failed') return null
   if (event.timedOut === true) return 'it ran out of time'
-  return event.error.code === 'TURN_CRASHED' ? 'its process died' : null
+  switch (event.error.code) {
+    case 'TURN_CRASHED':
+      return 'its process died'
+    case 'AGENT_STOPPED':
+      return event.error.message
+    case 'RESOURCE_MISSING':
+      return `it was not given what it uses: ${event.error.message}`
+    default:
+      return null
+  }
 }
 
 /** How what an attempt does now differs from what is recorded; null: not at all. */

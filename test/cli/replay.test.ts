@@ -1,3 +1,5 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { files, patience, Place } from './place.js'
 
@@ -58,6 +60,31 @@ test('the demo, with its fork, its question and its answer, does the same again;
   const [demo, other] = await Promise.all([place.json('replay', '@last'), place.tutti('replay', '@last', '--file', 'asking.mjs')])
   expect(demo).toMatchObject({ same: true, attempts: 7, different: [], skipped: [] })
   expect(other).toMatchObject({ code: 1, err: expect.stringContaining("can't be executed again with asking") })
+})
+
+test('a turn that its code had no part in is not executed again: its agent was stopped, or a resource could not be made', async () => {
+  using place = new Place()
+  place.write(
+    'outside.mjs',
+    `import { existsSync } from 'node:fs'
+import { resource, topology } from 'tutti'
+const db = resource('db')
+export const resources = [db.perRun(() => { if (existsSync('down')) throw new Error('down'); return 'up' })]
+export default topology({ name: 'outside', flows: ['Start -> A -> End'], agents: { A: (turn) => turn.finish(turn.use(db)) } })
+`,
+  )
+  await place.tutti('run', 'outside.mjs')
+  await place.tutti('agents', 'stop', 'A')
+  expect((await place.tutti('run', 'outside.mjs', '--id', 'stopped')).code).toBe(1)
+  await place.tutti('agents', 'start', 'A')
+  place.write('down', '')
+  expect((await place.tutti('run', 'outside.mjs', '--id', 'missing')).code).toBe(1)
+  rmSync(join(place.folder, 'down'))
+  const told = await Promise.all(['stopped', 'missing'].map((id) => place.json('replay', id)))
+  expect(told).toMatchObject([
+    { same: true, attempts: 0, different: [], skipped: [{ agent: 'A', problem: 'the agent A is stopped' }] },
+    { same: true, attempts: 0, different: [], skipped: [{ agent: 'A', problem: expect.stringContaining("'db' could not be made: down") }] },
+  ])
 })
 
 test('graph draws a definition as text, as Mermaid, as a picture and as data', async () => {
