@@ -129,6 +129,70 @@ test('after another choice in a child run, something else may be shown', async (
   expect(checked.notExplored.join()).toContain('after another choice, H on k r is shown something else')
 })
 
+test('what ran out of time in the record and does not in an order is another choice, and no finding', async () => {
+  let slow = true
+  const waits = (turn: any) => (slow ? turn.sleep(1000) : undefined)
+  const late = topology({
+    name: 'late',
+    flows: ['Start -> H -> End', 'H <-> W | V', 'H -> Judge', 'Judge -> End'],
+    agents: {
+      H: {
+        act: {
+          request: (turn) => turn.fork(['W', 'V'], { join: { policy: 'all', timeoutMs: 20, insufficient: 'resume' } }),
+          join: (turn, { values }) => turn.invoke('Judge', values),
+        },
+      },
+      W: async (turn) => {
+        await waits(turn)
+        return turn.reply('w')
+      },
+      V: (turn) => turn.reply('v'),
+      Judge: (turn) => turn.finish(turn.request),
+    },
+  })
+  const timed = topology({
+    name: 'timed',
+    flows: ['Start -> H -> End', 'H <-> W'],
+    agents: {
+      H: { act: { request: (turn) => turn.fork(['W'], { join: 'settled' }), join: (turn, { values }) => turn.finish(values) } },
+      W: {
+        timeoutMs: 20,
+        act: async (turn) => {
+          if (slow) await new Promise((_, reject) => turn.signal.addEventListener('abort', reject))
+          return turn.reply('w')
+        },
+      },
+    },
+  })
+  await using tutti = await open({ store: 'memory:', definitions: [late, timed] })
+  expect(await tutti.execute(late, { id: 'late' })).toEqual(['v'])
+  expect(await tutti.execute(timed, { id: 'timed' })).toEqual([])
+  slow = false
+  for (const id of ['late', 'timed']) {
+    const checked = await exploreRun(tutti, id, { schedules: 5 })
+    expect(checked.violations, checked.text()).toEqual([])
+    expect(checked.notExplored.join(), id).toContain('after another choice, H on r is shown something else')
+  }
+})
+
+test('a turn of an agent that was stopped when the run was recorded is another choice when it is played', async () => {
+  const definition = topology({
+    name: 'stopping',
+    flows: ['Start -> H -> End', 'H <-> W'],
+    agents: {
+      H: { act: { request: (turn) => turn.fork(['W'], { join: 'settled' }), join: (turn, { values }) => turn.finish(values) } },
+      W: (turn) => turn.reply('w'),
+    },
+  })
+  await using tutti = await open({ store: 'memory:', definitions: [definition] })
+  await tutti.execute(definition)
+  await tutti.agents.stop('W')
+  expect(await tutti.execute(definition, { id: 'R' })).toEqual([])
+  const checked = await exploreRun(tutti, 'R', { schedules: 5 })
+  expect(checked, checked.text()).toMatchObject({ distinct: 0, violations: [] })
+  expect(checked.text()).toContain('Nothing could be compared')
+})
+
 test('an agent of a child run that is shown something else is a finding', async () => {
   const made = () => {
     const order: string[] = []

@@ -39,8 +39,10 @@ export function recordedIn(of: Started, journals: Journals, beyond: 'stop' | 'pe
       if (event.type === 'ask.answered') answers.set(`${run} ${event.askId}`, event.value)
       if (event.type === 'turn.started') messages.set(`${run} ${turnOf(event)}`, JSON.stringify(event.message))
       const choice = choiceOf(event)
-      if (choice !== null) choices.set(`${run} ${choice.at}`, choice.how)
+      if (choice !== null && choice.how !== unchosen) choices.set(`${run} ${choice.at}`, choice.how)
     }
+  /** Both ways: where the record has chosen, going on without is another choice too. */
+  const otherwise = (run: string, { at, how }: Choice): boolean => (choices.get(`${run} ${at}`) ?? unchosen) !== how
   return {
     of,
     beyond,
@@ -56,7 +58,7 @@ export function recordedIn(of: Started, journals: Journals, beyond: 'stop' | 'pe
       [...played].some(([run, journal]) =>
         journal.some((event) => {
           const choice = choiceOf(event)
-          return choice !== null && choices.get(`${run} ${choice.at}`) !== choice.how
+          return choice !== null && otherwise(run, choice)
         }),
       ),
   }
@@ -70,19 +72,36 @@ function keysOf(run: string, { branch, turn, attempt, key }: Pick<ActivitySpeake
 const turnOf = ({ branch, turn, attempt }: { readonly branch: string; readonly turn: number; readonly attempt: number }): string =>
   `${branch}/${turn}/${attempt}`
 
-function choiceOf(event: Event): { readonly at: string; readonly how: string } | null {
+/** What decided at one place of a run, if an order or somebody outside may: `unchosen` where it went on without. */
+interface Choice {
+  readonly at: string
+  readonly how: string
+}
+
+const unchosen = 'unchosen'
+
+function choiceOf(event: Event): Choice | null {
   switch (event.type) {
     case 'barrier.fired':
-      return event.decidedBy === undefined ? null : { at: event.barrier, how: JSON.stringify([event.decidedBy, event.byTimeout]) }
+      return { at: event.barrier, how: event.decidedBy === undefined ? unchosen : JSON.stringify([event.decidedBy, event.byTimeout]) }
     case 'gate.opened':
       return event.decidedBy === undefined ? null : { at: event.branch, how: JSON.stringify(event.decidedBy) }
     case 'ask.expired':
       return { at: event.askId, how: 'expired' }
     case 'turn.failed':
-      return event.timedOut === true ? { at: turnOf(event), how: 'timed out' } : null
+      return { at: turnOf(event), how: endedFromOutside(event) ?? unchosen }
+    case 'turn.completed':
+    case 'turn.rejected':
+      return { at: turnOf(event), how: unchosen }
     case 'run.closing':
       return { at: 'run', how: event.cause === 'limit' ? event.error.code : event.cause }
     default:
       return null
   }
+}
+
+/** By the clock, or by whoever has stopped the agent: there is no order in which its code does that. */
+function endedFromOutside({ timedOut, error }: Extract<Event, { readonly type: 'turn.failed' }>): string | null {
+  if (timedOut === true) return 'timed out'
+  return error.code === 'AGENT_STOPPED' ? 'stopped' : null
 }
