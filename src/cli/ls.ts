@@ -11,6 +11,7 @@ import { exitCode } from './exit-code.js'
 import { isTop } from './find-run.js'
 import { escaped, type Shown, shown, table } from './shown.js'
 import { openIfThere } from './stores.js'
+import { summaryWithChildren } from './summary-with-children.js'
 
 interface Options {
   readonly store?: string
@@ -42,15 +43,21 @@ export const command: CliCommand = {
       ...(options.status !== undefined && { status: [options.status] }),
       ...(options.definition !== undefined && { definition: options.definition }),
     }
-    const rows = store === null ? [] : await rowsOf(store, filter, limit, options.all === true)
+    const runs = store === null ? [] : await runsOf(store, filter, limit, options.all === true)
     await store?.close()
-    // Whether somebody has the definition is not known here, and is not said.
-    const runs = rows.map((row) => summaryOf(row, true))
     if (options.json === true) terminal.json(runs)
     else if (runs.length > 0) for (const line of table([heads, ...runs.map(cellsOf)])) terminal.data(line)
     if (runs.length === 0) terminal.note(shown`there are no such runs; tutti demo and tutti run make some`)
     return exitCode.done
   },
+}
+
+async function runsOf(store: Store, filter: Partial<ListFilter>, limit: number, all: boolean): Promise<RunSummary[]> {
+  const rows = await rowsOf(store, filter, limit, all)
+  if (all) return rows.map((row) => summaryOf(row, true))
+  const runs: RunSummary[] = []
+  for (const row of rows) runs.push(await summaryWithChildren(store, row))
+  return runs
 }
 
 async function rowsOf(store: Store, filter: Partial<ListFilter>, limit: number, all: boolean): Promise<RunRow[]> {

@@ -1,5 +1,4 @@
 import { agentKind } from '../engine/agent-record.js'
-import { summaryOf } from '../engine/run-view.js'
 import type { Store } from '../engine/store.js'
 import type { RunSummary } from '../engine/tutti.js'
 import type { Ask } from '../inspect/ask.js'
@@ -19,6 +18,7 @@ import { journalOf, publicEvents } from './journal.js'
 import { originOf } from './origin.js'
 import { drawn, escaped, type Shown, shown, value } from './shown.js'
 import { openExisting } from './stores.js'
+import { summaryWithChildren } from './summary-with-children.js'
 import { askLine, commandOf } from './told.js'
 
 interface Options {
@@ -38,9 +38,9 @@ export const command: CliCommand = {
     const events = await journalOf(store, row.id)
     const asks = await openAsks(store, row.id)
     const held = await heldAgents(store, row.id)
+    const summary = await summaryWithChildren(store, row)
     await store.close()
     const report = reportOf(events)
-    const summary = summaryOf(row, true)
     const reason = reasonIn(events)
     if (json === true) terminal.json({ ...summary, ...(reason !== undefined && { reason }), asks, report })
     else {

@@ -415,6 +415,16 @@ export default graph('desk')
     expect(await place.json('ls')).toMatchObject([{ id: 'd', status: 'succeeded' }])
   })
 
+  test('is what the run that waits for it waits for, where its child runs are not listed beside it', async () => {
+    using place = new Place()
+    place.write('asking.mjs', files.asking)
+    await place.tutti('run', 'asking.mjs', '--id', 'd')
+    expect(await place.json('ls')).toMatchObject([{ id: 'd', status: 'running', waitsFor: ['person'] }])
+    expect((await place.tutti('ls', '--definition', 'desk')).out).toMatch(/^d +desk +running .* person$/m)
+    expect(await place.json('show', 'd')).toMatchObject({ waitsFor: ['person'], asks: [{}, {}] })
+    expect(await place.json('ls', '--all')).toMatchObject([{ waitsFor: ['person'] }, { waitsFor: ['person'] }, { id: 'd', waitsFor: [] }])
+  })
+
   test('whose run is paused by itself is not said of the run that waits for it', async () => {
     using place = new Place()
     place.write('asking.mjs', files.asking)
