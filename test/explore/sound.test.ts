@@ -1,5 +1,5 @@
 /** The search itself: what it prunes changes nothing, a token replays, everything it can find is found. */
-import { graph, resource, topology } from 'tutti'
+import { graph, open, resource, topology } from 'tutti'
 import type { Definition } from 'tutti'
 import { explore, freshModule, winnerOf } from 'tutti/testing'
 import { describe, expect, test, vi } from 'vitest'
@@ -433,6 +433,64 @@ test('who writes a property of a resource last is a matter of order, as with a m
   // What begins like something that only looks is written all the same.
   expect(await kindOf((made, who) => (made.count = who === 'a' ? 1 : 2))).toBe('effect-order')
   expect(await kindOf((made) => (made.value = 'one'))).toBeUndefined()
+})
+
+test('a resource is for the check what it is for the engine: frozen, a function that has methods, a class, a Map', async () => {
+  class Clerk {
+    static hire() {
+      return new Clerk()
+    }
+    readonly #name = 'Ann'
+    name() {
+      return this.#name
+    }
+  }
+  type Use = (given: any) => unknown
+  const kinds: Record<string, readonly [() => unknown, Use]> = {
+    frozen: [
+      () => Object.freeze({ write: (key: string) => key, size: 1 }),
+      (given) => [given.write('a'), Object.keys(given), 'size' in given, { ...given }.size],
+    ],
+    fixed: [() => Object.defineProperty({}, 'write', { value: () => 7 }), (given) => given.write('a')],
+    function: [
+      () => Object.assign((n: number) => n * 2, { thrice: (n: number) => n * 3, base: 5 }),
+      (given) => [given(2), given.thrice(2), given.base],
+    ],
+    'frozen function': [() => Object.freeze(Object.assign(() => 1, { two: () => 2 })), (given) => [given(), given.two()]],
+    class: [() => Clerk, (given) => [new given().name(), given.hire().name()]],
+    map: [() => new Map([['a', 1]]), (given) => [...given, given.size]],
+  }
+  const thing = resource<unknown>('thing')
+  for (const [kind, [make, use]] of Object.entries(kinds)) {
+    const made = () =>
+      graph('using')
+        .step('a', { run: (step) => use(step.use(thing)) })
+        .output()
+    const tutti = await open({ store: 'memory:', resources: [thing.of(make())] })
+    const output = await tutti.execute(made())
+    await tutti.close()
+    const found = await explore(made, { resources: () => [thing.of(make())] })
+    expect(
+      found.outcomes.map(({ result }) => result),
+      kind,
+    ).toMatchObject([{ status: 'succeeded', output }])
+  }
+})
+
+test('calls of what nobody can change are seen as well', async () => {
+  const book = resource<{ write(key: string, who: string): void }>('book')
+  const told = resource<{ (key: string, who: string): void; also(key: string, who: string): void }>('told')
+  const written = (use: (step: any, who: string) => void) => async () =>
+    graph('writing')
+      .step('a', { run: (step) => use(step, 'a') })
+      .step('b', { run: (step) => use(step, 'b') })
+      .output(() => null)
+  const resources = () => [book.of(Object.freeze({ write: () => {} })), told.of(Object.freeze(Object.assign(() => {}, { also: () => {} })))]
+  const kindOf = async (use: (step: any, who: string) => void) =>
+    (await explore(written(use), { schedules: 'all', resources })).divergence?.kind
+  expect(await kindOf((step, who) => step.use(book).write('page', who))).toBe('effect-order')
+  expect(await kindOf((step, who) => step.use(told)('page', who))).toBe('effect-order')
+  expect(await kindOf((step, who) => step.use(told).also('page', who))).toBe('effect-order')
 })
 
 function throws(): never {

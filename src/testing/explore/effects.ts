@@ -27,21 +27,24 @@ export class Effects {
   readonly #lent = new Map<string, unknown>()
 
   lend(name: string, value: unknown, to: Borrower, isLate: () => boolean): unknown {
-    if (typeof value === 'function') return this.#watched(name, '', value as Callable, undefined, to, isLate)
-    if (typeof value !== 'object' || value === null) return value
+    if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return value
     const key = `${name} ${to.run} ${to.id}`
     const known = this.#lent.get(key)
     if (known !== undefined) return known
-    const made = new Proxy(value, {
-      get: (target, property) => {
-        const found: unknown = Reflect.get(target, property, target)
-        if (typeof found !== 'function' || typeof property === 'symbol' || property === 'constructor') return found
-        return this.#watched(name, property, found as Callable, target, to, isLate)
+    // What it stands for is asked for everything: a private field or a Map knows itself, and not what is shown of it.
+    const made = new Proxy(isFixed(value) ? standIn(value) : value, {
+      ...(isFixed(value) && asItIs(value)),
+      apply: (_, self, args) => this.#watched(name, '', value as Callable, self, to, isLate)(...(args as readonly unknown[])),
+      get: (_, property) => {
+        const found: unknown = Reflect.get(value, property, value)
+        if (typeof found !== 'function' || property === 'constructor') return found
+        if (typeof property === 'symbol') return found.bind(value)
+        return this.#watched(name, property, found as Callable, value, to, isLate)
       },
-      set: (target, property, next) => {
+      set: (_, property, next) => {
         const about = `${String(property)} =`
         this.#note({ resource: name, call: `${about} ${shown(next)}`, about }, to, isLate())
-        return Reflect.set(target, property, next, target)
+        return Reflect.set(value, property, next, value)
       },
     })
     this.#lent.set(key, made)
@@ -60,6 +63,29 @@ export class Effects {
     this.log.push({ ...what, agent, branch, run, late })
   }
 }
+
+/** Whether it has methods that nobody can change: a proxy of it would have to give them as they are, and nobody would see a call. */
+function isFixed(value: object): boolean {
+  return Object.values(Object.getOwnPropertyDescriptors(value)).some(
+    ({ value: held, configurable, writable }) => typeof held === 'function' && configurable === false && writable === false,
+  )
+}
+
+/** Something of the same kind with nothing in it that could not be changed. */
+const standIn = (value: object): object =>
+  typeof value === 'function'
+    ? Object.setPrototypeOf(() => {}, Reflect.getPrototypeOf(value))
+    : Object.create(Reflect.getPrototypeOf(value))
+
+/** A stand-in has what it stands for has. */
+const asItIs = (value: object): ProxyHandler<object> => ({
+  has: (_, property) => Reflect.has(value, property),
+  ownKeys: () => Reflect.ownKeys(value),
+  getOwnPropertyDescriptor: (_, property) => {
+    const found = Reflect.getOwnPropertyDescriptor(value, property)
+    return found && { ...found, configurable: true }
+  },
+})
 
 type Callable = (...args: readonly unknown[]) => unknown
 
