@@ -581,6 +581,25 @@ describe('what one schedule can show', () => {
     expect(found.text()).toContain('Give explore a function that makes the definition')
   })
 
+  test('what came out differently once, and not again in the same order, is not repeatable either', async () => {
+    let plays = 0
+    const chancy = () => {
+      const isOdd = ++plays === 5
+      return topology({
+        name: 'chancy',
+        flows: ['Start -> Hub -> End', 'Hub <-> A | B'],
+        agents: {
+          Hub: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn, { values }) => turn.finish(values) } },
+          A: (turn) => turn.reply(isOdd ? 'odd' : 'a'),
+          B: (turn) => turn.reply('b'),
+        },
+      })
+    }
+    const found = await explore(chancy)
+    expect(found).toMatchObject({ independent: false, distinct: 2, violations: [{ invariant: 'not-repeatable' }] })
+    expect(found.divergence).toBeUndefined()
+  })
+
   test('a turn that never returns is a deadlock', async () => {
     const found = await explore(
       alone(() => new Promise(() => {})),

@@ -100,7 +100,9 @@ export class Search {
       this.givenUp++
       return this.#lastPlayed as Played
     }
+    const isNew = this.divergence === null
     this.#keep(seen)
+    if (isNew && this.divergence !== null) await this.#confirm(this.divergence)
     if (this.schedules % repeatEvery === 1 && this.goesOn) await this.#repeat(seen)
     return seen.played
   }
@@ -161,16 +163,35 @@ export class Search {
     if (kind !== null && matters(kind)) this.divergence ??= { kind, a: first, b: seen }
   }
 
+  /** Only what comes out as it did when it is played again depends on the order. */
+  async #confirm({ a, b }: Divergence): Promise<void> {
+    for (const seen of [a, b]) {
+      const difference = await this.#differs(seen, matters)
+      if (difference === null) continue
+      this.divergence = null
+      return this.#notRepeatable(seen, difference)
+    }
+  }
+
   /** A workflow that differs from itself proves nothing about orders: that is told instead. */
   async #repeat(seen: Seen): Promise<void> {
+    const difference = await this.#differs(seen, (found, again) => found !== null || !sameOrder(seen.played, again))
+    if (difference !== null) this.#notRepeatable(seen, difference)
+  }
+
+  /** Plays it again: in what it then differs, if that counts. */
+  async #differs(seen: Seen, counts: (difference: Class | null, again: Played) => boolean): Promise<Class | null> {
     const again = await this.look(following(seen.played.schedule))
-    if (again === null) return
+    if (again === null) return null
     const difference = again.outcome.choices === seen.outcome.choices ? differenceOf(seen.outcome, again.outcome) : 'status'
-    if (difference === null && sameOrder(seen.played, again.played)) return
+    return counts(difference, again.played) ? (difference ?? 'order') : null
+  }
+
+  #notRepeatable({ played: { schedule } }: Seen, difference: Class): void {
     this.violations.push({
       invariant: 'not-repeatable',
-      schedule: seen.played.schedule,
-      explain: `the schedule ${tokenOf(seen.played.schedule)} was played twice and came out differently (${difference ?? 'what happened had another order'}): something outlives a schedule, or is drawn by chance. Give explore a function that makes the definition, with all that its code shares, and take time and chance from \`turn\`.`,
+      schedule,
+      explain: `the schedule ${tokenOf(schedule)} was played twice and came out differently (${difference === 'order' ? 'what happened had another order' : difference}): something outlives a schedule, or is drawn by chance. Give explore a function that makes the definition, with all that its code shares, and take time and chance from \`turn\`.`,
     })
   }
 }
