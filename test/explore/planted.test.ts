@@ -52,6 +52,14 @@ describe('the three bugs that Tutti exists for, planted in user code', () => {
     expect(found.divergence?.explain).toContain('registry.run("Writer")')
   })
 
+  test('a context that is shared while somebody may cancel is made as small, next to the order in which nobody does', async () => {
+    for (const strategy of ['auto', 'random', 'pct'] as const) {
+      const found = await explore(context.planted, { steering: ['cancel'], strategy })
+      expect(found.independent, found.text()).toBe(false)
+      expect(deviations(found.divergence?.a ?? '') + deviations(found.divergence?.b ?? ''), found.text()).toBeLessThanOrEqual(3)
+    }
+  })
+
   test('the corrected copies come out the same in every order', async () => {
     await expectProven(() => identity.corrected({ equal: false }))
     await expectProven(() => identity.corrected({ equal: true }))

@@ -10,9 +10,13 @@ const singlesMax = 300
 /** The same divergence with as few deviations as can be found: of what is ordered first, of what goes wrong then. */
 export async function shrinkDivergence(search: Search, { a, b }: Divergence): Promise<Divergence> {
   const smaller = (await shrunkAgainst(search, a, b)) ?? b
-  const other = a.played.schedule.length === 0 ? a : ((await shrunkAgainst(search, smaller, a)) ?? a)
-  return { kind: differenceOf(other.outcome, smaller.outcome) ?? 'order', a: other, b: smaller }
+  if (a.played.schedule.length === 0) return between(a, smaller)
+  const other = (await shrunkAgainst(search, smaller, a)) ?? a
+  // It is near the one that is small now, if not near the one that was not.
+  return between(other, (await shrunkAgainst(search, other, smaller)) ?? smaller)
 }
+
+const between = (a: Seen, b: Seen): Divergence => ({ kind: differenceOf(a.outcome, b.outcome) ?? 'order', a, b })
 
 /** The same violation with as few deviations as can be found. */
 export async function shrinkViolation(search: Search, violation: Violation): Promise<Violation & { readonly seen: Seen | null }> {
@@ -35,7 +39,11 @@ async function shrunkAgainst(search: Search, fixed: Seen, seen: Seen): Promise<S
     if (tried === null || tried.outcome.choices !== fixed.outcome.choices) return null
     return matters(differenceOf(fixed.outcome, tried.outcome)) ? tried : null
   }
-  return smallest(search, seen.played.schedule, differs)
+  const least = await smallest(search, seen.played.schedule, differs)
+  // Where what is held fixed deviates itself, because its choice does, what differs from it may be near it and far from first-come.
+  const base = fixed.played.schedule
+  if (base.length === 0 || (least ?? seen).played.schedule.length <= base.length + 1) return least
+  return (await singleShowing(search, differs, base)) ?? least
 }
 
 /** The least schedule that still shows what `shows` looks for. */
@@ -50,7 +58,7 @@ export async function smallest(
   const fewest = await ddmin(faults, (some) => shows(merged(fewer, some)))
   const least = merged(fewer, fewest)
   if (least.length > 1) {
-    const single = await singleShowing(search, shows)
+    const single = await singleShowing(search, shows, [])
     if (single !== null) return single
   }
   return shows(least)
@@ -58,11 +66,12 @@ export async function smallest(
 
 const merged = (a: Schedule, b: Schedule): Schedule => [...a, ...b].sort((x, y) => x.at - y.at)
 
-async function singleShowing(search: Search, shows: (schedule: Schedule) => Promise<Seen | null>): Promise<Seen | null> {
+/** One that deviates once more than `base`, and shows it. */
+async function singleShowing(search: Search, shows: (schedule: Schedule) => Promise<Seen | null>, base: Schedule): Promise<Seen | null> {
   let tried = 0
-  for (const deviation of deviationsFrom(await widthsOf(search, []), -1, search.setting.faults)) {
+  for (const deviation of deviationsFrom(await widthsOf(search, base), -1, search.setting.faults)) {
     if (++tried > singlesMax) return null
-    const seen = await shows([deviation])
+    const seen = await shows(merged(base, [deviation]))
     if (seen !== null) return seen
   }
   return null
