@@ -100,8 +100,10 @@ export class Agents {
       case 'paused':
         return 'wait'
       case 'stopped':
-      case 'terminated':
         return whenStopped
+      case 'terminated':
+        // Whoever waited for it would wait for ever.
+        return 'fail'
       case 'failed':
         return body.probeAt !== null && body.probeAt <= this.#port.clock.now() ? 'probe' : whenStopped
     }

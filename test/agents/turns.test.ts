@@ -259,6 +259,25 @@ describe('when an agent is stopped', () => {
     expect(await tutti.execute(failing)).toBe('done')
   })
 
+  test('turns that wait for an agent fail once it is terminated, in every process and whatever it says: it never acts again', async () => {
+    const waiting = () =>
+      topology({
+        name: 'waiting',
+        flows: ['Start -> A -> End'],
+        agents: { A: { act: (turn) => turn.finish('done'), whenStopped: 'wait' } },
+      })
+    const store = memoryStore()
+    await using one = await opened({ store, definitions: [waiting()] })
+    await using two = await opened({ store, definitions: [waiting()] })
+    await one.agents.stop('A')
+    const runs = [await one.start('waiting'), await two.start('waiting')]
+    await rest()
+    for (const run of runs) expect((await run.summary()).waitsFor).toEqual(['agent'])
+    await one.agents.terminate('A')
+    for (const run of [...runs, await two.start('waiting')])
+      expect(await run.result()).toMatchObject({ status: 'failed', error: { code: 'AGENT_STOPPED', message: 'the agent A is terminated' } })
+  })
+
   test('an agent that is a step of a graph is stopped there too, and the step does what is said of its errors', async () => {
     const Ada = agent({ name: 'Ada', act: (turn) => turn.finish('by Ada') })
     const steps = graph('steps')
