@@ -83,13 +83,13 @@ function whatOf(event: Event): Shown {
   }
 }
 
-/** What a person is asked, in words. */
-export function questionOf(ask: AskData | Ask): Shown {
+/** What a person is asked, in words; whole, or cut when it is long. */
+export function questionOf(ask: AskData | Ask, lengthMax?: number): Shown {
   switch (ask.kind) {
     case 'question':
-      return value(ask.question)
+      return value(ask.question, lengthMax)
     case 'approval':
-      return shown`to use ${ask.tool} with ${value(ask.input)}`
+      return shown`to use ${ask.tool} with ${value(ask.input, lengthMax)}`
     case 'join':
       return shown`whether to go on with ${ask.join.values.length} of ${ask.join.slots.length} answers`
   }

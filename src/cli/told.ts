@@ -82,8 +82,9 @@ export function askLine(ask: Ask, store: string | undefined): Shown {
   return shown`${asked(ask)}\nanswer it with: ${answer}`
 }
 
+/** Nothing of it is left out: who answers, and who approves a call above all, must have read it. */
 function asked(ask: Ask): Shown {
-  return shown`${escaped('?', 'person')} ${ask.agent} asks ${questionOf(ask)}`
+  return shown`${escaped('?', 'person')} ${ask.agent} asks ${questionOf(ask, Infinity)}`
 }
 
 /** A command that a person can type. */

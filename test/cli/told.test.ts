@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { type Shown, pieces } from '../../src/cli/shown.js'
-import { commandOf } from '../../src/cli/told.js'
+import type { Ask } from '../../src/inspect/ask.js'
+import { askLine, commandOf } from '../../src/cli/told.js'
 
 const textOf = (line: Shown): string =>
   pieces(line)
@@ -14,4 +15,13 @@ test('a command to type names its run as a shell takes it', () => {
   expect(textOf(commandOf('answer', { id: '-x', store: 'a b.db' }, 'r~1', "'<json>'"))).toMatch(
     /tutti answer --store 'a b\.db' -- -x r~1 '<json>'$/,
   )
+})
+
+test('what a person is asked, or is to approve, is told whole, however long it is', () => {
+  const long = `${'word '.repeat(100)}and drop all tables`
+  const place = { id: 'r~1', runId: 'r40', agent: 'Clerk', branch: 'r', openedAt: 0, tags: {} }
+  const question: Ask = { ...place, kind: 'question', question: { long } }
+  const approval: Ask = { ...place, kind: 'approval', tool: 'sql', input: { long } }
+  expect(textOf(askLine(question, undefined))).toContain(`? Clerk asks ${JSON.stringify({ long })}\n`)
+  expect(textOf(askLine(approval, undefined))).toContain(`? Clerk asks to use sql with ${JSON.stringify({ long })}\n`)
 })
