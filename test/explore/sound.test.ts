@@ -690,6 +690,21 @@ describe('what one schedule can show', () => {
     const checked = await explore(asking, { answers: () => 'yes', schedules: 'all' })
     expect(checked.outcomes).toMatchObject([{ result: { output: 'yes' } }])
   })
+
+  test('a run that ends by its time because nobody answers is told of as not explored beyond that, also if it is a child that asks', async () => {
+    const asking = topology({
+      name: 'asking',
+      flows: ['Start -> A -> End', 'A -> User'],
+      rules: ['timeout(180)'],
+      agents: { A: { act: { request: (turn) => turn.ask('may I?'), answer: (turn, value) => turn.finish(value) } } },
+    })
+    const above = graph('above').step('child', { run: asking }).output()
+    const left = 'what follows an answer to A, which nobody gave: add `answers`'
+    for (const definition of [asking, above]) {
+      expect((await explore(definition, { schedules: 'all' })).notExplored).toContain(left)
+      expect((await explore(definition, { schedules: 'all', answers: () => 'yes' })).notExplored).not.toContain(left)
+    }
+  })
 })
 
 test('an undo of a run whose children are undone by runs of their own waits for nothing outside', async () => {

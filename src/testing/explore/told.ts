@@ -141,8 +141,16 @@ function notExplored(search: Search, done: Done, independent: boolean, away: rea
     ...(search.setting.faults.includes('timeout') ? [] : ["timeouts while something else can happen: add the fault 'timeout'"]),
     ...(search.setting.faults.includes('crash') ? [] : ["crashes: add the fault 'crash'"]),
     ...[...search.left].map(([where, count]) => `what follows in ${schedulesText(count)} that left the record: ${where}`),
+    ...unansweredIn(search).map((agent) => `what follows an answer to ${agent}, which nobody gave: add \`answers\``),
     ...(away.length > 0 ? [`what ${away.join(', ')} waited for outside of the run: its timing was left to chance`] : []),
   ]
+}
+
+/** Who asked a person in a check that has no answers: what comes of it when nobody does, such as the limit of its time, is all that was played. */
+function unansweredIn({ setting, outcomes }: Search): string[] {
+  if (setting.answers !== undefined || setting.recorded !== null) return []
+  const events = outcomes.flatMap(({ first }) => first.outcome.runs.flatMap(({ journal }) => journal))
+  return [...new Set(events.flatMap((event) => (event.type === 'ask.opened' ? [event.ask.agent] : [])))].sort()
 }
 
 function replayedIn({ outcomes }: Search): ExplorationData['replayed'] {
