@@ -108,7 +108,7 @@ export interface GraphBuilder<In = unknown, S = {}, Raw = In, Out = never> {
       StepBase<StepContext<In, Deps<S, D, J>>, D, J, W, X, It> & {
         input?: (ctx: StepContext<In, Deps<S, D, J>, It>) => Maybe<CI>
         run: ((ctx: StepContext<In, Deps<S, D, J>, It>) => Maybe<T>) | Definition<CI, T> | Agent<string, CI, T>
-        compensate?: (done: Done<T>) => unknown
+        compensate?: (done: Done<T> & ([It] extends [never] ? {} : { readonly item: It })) => unknown
       },
   ): GraphBuilder<In, S & { [K in Id]: StepNode<OutOf<T, It, X>, CanSkip<S, D, W, X, It, J>> }, Raw, Out>
   /** Waits, durably, for a person. */

@@ -35,3 +35,9 @@ expectTypeOf(await tutti.execute(child.output(({ steps }) => steps.read))).toEqu
 // whoever names the input alone still gives a schema for the output, and has what is made
 const named = graph<{ n: number }>('named', { output: z.object({ s: z.number() }) }).step('s', { run: () => 1 }).output()
 expectTypeOf(await tutti.execute(named, { input: { n: 1 } })).toEqualTypeOf<{ readonly s: number }>()
+
+// what undoes a step of a list is given its item, as the step itself was
+const listed = graph('listed').step('book', { each: () => [{ city: 'Bern' }], run: ({ item }) => item.city.length,
+  compensate: ({ item, output }) => expectTypeOf([item.city, output] as const).toEqualTypeOf<readonly [string, number]>() })
+// @ts-expect-error a step with no list has no item
+listed.step('pay', { run: () => 1, compensate: ({ item }) => item.city })
