@@ -58,7 +58,7 @@ export async function decisionOf(
   const given = argumentsOf(first)
   if (first.tool === coordination.finish) {
     if (!offers.mayFinish) return reject('there is no edge to End: the work can not be ended here')
-    if (given === null) return reject('finish takes { output }')
+    if (given === null || isMisnamed(given['output'], given)) return reject('finish takes { output }')
     return act({ type: 'finish', ...(given['output'] !== undefined && { output: given['output'] }) })
   }
   if (!offers.mayAsk) return reject('there is no edge to User: nobody can be asked here')
@@ -89,6 +89,9 @@ function argumentsOf({ input }: OpenCall): Readonly<Record<string, unknown>> | n
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Readonly<Record<string, unknown>>) : null
 }
 
+/** What is given under another name than its own would be lost, and nobody told. Nothing at all may be meant so. */
+const isMisnamed = (value: unknown, others: object): boolean => value === undefined && Object.keys(others).length > 0
+
 /** Several calls are one fork, in the order of the calls; one invocation in all is an invoke, unless it is said to be a fork. */
 function invoked(calls: readonly OpenCall[], { agents }: Offers, reject: Reject): ModelDecision {
   const wanted: { to: string; request?: unknown }[] = []
@@ -98,9 +101,10 @@ function invoked(calls: readonly OpenCall[], { agents }: Offers, reject: Reject)
     if (!Array.isArray(list) || (list.length === 0 && !isFork))
       return reject('invoke_agent takes { invocations: [{ agent_name, request }] }, at least one')
     for (const item of list as readonly unknown[]) {
-      const { agent_name: to, request } = (item ?? {}) as { readonly agent_name?: unknown; readonly request?: unknown }
+      const { agent_name: to, request, ...others } = (item ?? {}) as { readonly agent_name?: unknown; readonly request?: unknown }
       if (typeof to !== 'string') return reject('each invocation needs an agent_name')
       if (!agents.includes(to)) return reject(`there is no edge to ${JSON.stringify(to.slice(0, 80))}`)
+      if (isMisnamed(request, others)) return reject('each invocation is { agent_name, request }')
       wanted.push({ to, ...(request !== undefined && { request }) })
     }
   }

@@ -317,6 +317,7 @@ describe('an answer of a model', () => {
     ['an agent that does not exist', '{"invocations":[{"agent_name":"Nobody"}]}', /there is no edge to "Nobody"/],
     ['an agent with no edge to it', '{"invocations":[{"agent_name":"Hub"}]}', /there is no edge to "Hub"/],
     ['no invocation at all', '{"invocations":[]}', /at least one/],
+    ['a request under another name', '{"invocations":[{"agent_name":"A","message":"hi"}]}', /each invocation is { agent_name, request }/],
   ])('with %s is sent back, and told what is allowed', async (_, input, problem) => {
     const models: ModelFactory = () =>
       saying(({ index }) => [index > 0 ? called('finish', { output: 'ok' }) : called('invoke_agent', input)])
@@ -325,6 +326,12 @@ describe('an answer of a model', () => {
     const [told] = lastResults(by('Hub')[1] as Heard)
     expect(told).toMatch(problem)
     expect(told).toMatch(/Allowed are/)
+  })
+
+  test('whose output stands under another name is sent back, and not the end of the run with nothing', async () => {
+    const { result, by } = await play(hub({ calls: [{ name: 'finish', input: { answer: 42 } }] }, { calls: [finish(42)] }))
+    expect(result).toMatchObject({ status: 'succeeded', output: 42 })
+    expect(lastResults(by('Hub')[1] as Heard)[0]).toMatch(/finish takes { output }.*Allowed are/)
   })
 
   test('whose output fails the schema is sent back with what is wrong with it', async () => {
