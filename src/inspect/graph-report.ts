@@ -11,6 +11,10 @@ interface StepFacts {
   readonly branch: string
   readonly step: string
   readonly item: number | null
+  /** What the item is. */
+  readonly request: unknown
+  /** Of a step with a list: its items. */
+  calls: readonly { readonly request?: unknown }[]
   sees: readonly string[]
   ran: boolean
   settled: { readonly status: 'succeeded' | 'failed' | 'skipped'; readonly output?: unknown; readonly cause?: string } | null
@@ -56,10 +60,13 @@ function factsOf(events: readonly Event[]): Facts {
     const step = 'branch' in event && typeof event.branch === 'string' ? byBranch.get(event.branch) : undefined
     switch (event.type) {
       case 'branch.opened': {
+        const above = event.parent === null ? undefined : byBranch.get(event.parent)
         const opened: StepFacts = {
           branch: event.branch,
           step: event.to,
           item: event.parent === null ? null : event.slot,
+          request: above?.calls[event.slot]?.request,
+          calls: [],
           sees: [],
           ran: false,
           settled: null,
@@ -78,6 +85,9 @@ function factsOf(events: readonly Event[]): Facts {
         break
       case 'turn.started':
         if (step !== undefined) step.ran = true
+        break
+      case 'turn.completed':
+        if (step !== undefined && event.action.type === 'fork') step.calls = event.action.calls
         break
       case 'turn.failed':
         if (event.timedOut) step?.choices.push({ at: `${event.branch}/${event.turn}`, kind: 'timeout', decidedBy: [event.attempt] })
@@ -117,9 +127,9 @@ function stepOf({ step, item, settled }: StepFacts, cancelled: boolean): Step[] 
 }
 
 /** Who gave it what it ran with: the steps it saw, or nobody. */
-function interactionsOf({ branch, step, item, sees, ran, settled }: StepFacts): Interaction[] {
+function interactionsOf({ branch, step, item, request, sees, ran, settled }: StepFacts): Interaction[] {
   if (!ran || settled === null || settled.status === 'skipped') return []
   const outcome = settled.status === 'failed' ? 'failed' : 'arrived'
   const from = item !== null ? [step] : sees.length === 0 ? ['Start'] : sees
-  return from.map((before) => ({ branch, turn: 1, from: before, to: step, ...(item !== null && { request: item }), outcome }))
+  return from.map((before) => ({ branch, turn: 1, from: before, to: step, ...(request !== undefined && { request }), outcome }))
 }

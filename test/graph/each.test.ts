@@ -25,6 +25,22 @@ describe('a step over a list', () => {
     expect(await tutti.execute(definition)).toEqual({ one: ['x0'] })
   })
 
+  test('is reported with what each item is, not with where it stands', async () => {
+    await using tutti = await open({ store: 'memory:', invariants: true })
+    const cities = graph('cities')
+      .step('visit', { each: () => ['Rome', { city: 'Oslo' }, null], run: ({ item }) => item })
+      .output()
+    const run = await tutti.start(cities)
+    await run.result()
+    const { interactions } = await run.report()
+    expect(interactions.map(({ from, to, request }) => [from, to, request])).toEqual([
+      ['Start', 'visit', undefined],
+      ['visit', 'visit', 'Rome'],
+      ['visit', 'visit', { city: 'Oslo' }],
+      ['visit', 'visit', null],
+    ])
+  })
+
   test('of 10,000 items gives all of them in their order', async () => {
     await using tutti = await open({ store: 'memory:', invariants: true })
     let runs = 0
