@@ -1,4 +1,5 @@
 import type { Ask } from '../inspect/ask.js'
+import { asksIn } from '../engine/asks-in.js'
 import { oldestFirst } from '../inspect/oldest-first.js'
 import type { CliCommand } from './cli-command.js'
 import { jsonOption, storeOption } from './cli-command.js'
@@ -22,7 +23,9 @@ export const command: CliCommand = {
       .option(...jsonOption),
   run: async (terminal, [given], { store: where, json }: Options) => {
     const store = await (given === undefined ? openIfThere : openExisting)(where)
-    const asks = store === null ? [] : await openAsks(store, given as string | undefined)
+    const damaged = (run: string): void =>
+      terminal.note(shown`what the run ${run} asks is damaged in the store: the journal has it, see 'tutti tail ${run}'`)
+    const asks = store === null ? [] : await openAsks(store, given as string | undefined, damaged)
     await store?.close()
     if (json === true) terminal.json(asks)
     else for (const ask of asks) terminal.data(askLine(ask, where))
@@ -32,11 +35,9 @@ export const command: CliCommand = {
 }
 
 /** What people are asked, the oldest first; by one run and its child runs, or by all. */
-export async function openAsks(store: Store, given?: string): Promise<readonly Ask[]> {
+export async function openAsks(store: Store, given?: string, damaged: (run: string) => void = () => {}): Promise<readonly Ask[]> {
   const of = given === undefined ? null : (await findRun(store, given)).id
   const marks = await store.marks({ kind: 'ask' })
-  return marks
-    .filter(({ run }) => of === null || run === of || run.startsWith(`${of}:`))
-    .flatMap(({ body }) => (body === null ? [] : [JSON.parse(body) as Ask]))
-    .sort(oldestFirst)
+  const those = marks.filter(({ run }) => of === null || run === of || run.startsWith(`${of}:`))
+  return asksIn(those, damaged).sort(oldestFirst)
 }

@@ -336,6 +336,33 @@ test('a run whose journal has a hole is not gone on with, and the others are', p
   await until('it is told of', () => told.some((line) => line.startsWith('damaged: ') && line.includes('event 1 is not there')))
 })
 
+test('a question that is damaged in the store keeps nobody from those of other runs', patience, async () => {
+  using place = new Place()
+  const asking = tutti.topology({
+    name: 'asking',
+    flows: ['Start -> A -> User', 'A -> End'],
+    agents: { A: { act: { request: (turn) => turn.ask('well?'), answer: (turn, value) => turn.finish(value) } } },
+  })
+  const told: string[] = []
+  await using engine = await tutti.open({
+    store: place.store,
+    definitions: [asking],
+    onLog: ({ runId, message }) => void told.push(`${runId}: ${message}`),
+  })
+  for (const id of ['cut', 'null', 'whole']) await engine.start(asking, { id })
+  await until('all ask', async () => (await engine.asks()).length === 3)
+  const connection = await openConnection(place.store, { durability })
+  connection.exec("update mark set body = '{' where rid = (select rid from run where id = 'cut')")
+  connection.exec("update mark set body = 'null' where rid = (select rid from run where id = 'null')")
+  connection.close()
+  expect((await engine.asks()).map(({ runId }) => runId)).toEqual(['whole'])
+  expect(told.map((line) => line.split(':')[0])).toEqual(['cut', 'null'])
+  const run = await engine.run('cut')
+  const [ask] = await run.asks()
+  await run.answer(ask?.id ?? '', 'yes')
+  expect(await run.output()).toBe('yes')
+})
+
 test('a process whose store has become that of a later version says so, writes nothing more, and can be closed', patience, async () => {
   using place = new Place()
   const definition = solo((turn: SoloTurn) => turn.finish('done'))
