@@ -166,7 +166,9 @@ function prose(scene: Scene): Said {
 
 function sampled(schema: JsonSchema | undefined, filling: Filling, root?: JsonSchema): unknown {
   // A schema that no value is known for is answered with words: the agent is told what is wrong with them.
-  return schema === undefined ? filling.words : (sampleJson(schema, filling, root ?? schema) ?? filling.words)
+  if (schema === undefined) return filling.words
+  const value = sampleJson(schema, filling, root ?? schema)
+  return value === undefined ? filling.words : value
 }
 
 function conclusion({ agent, request, results }: Scene): string {

@@ -85,6 +85,16 @@ test('simulated agents call real tools, and give what schemas demand, to each ot
   expect(result.report.agents).toEqual(expect.arrayContaining(['Hub', 'A', 'B']))
 })
 
+test.each([z.null(), z.object({ n: z.number() }).nullable()])(
+  'simulated agents say nothing where nothing is what the schema takes (%#)',
+  async (output) => {
+    await using tutti = await open({ store: 'memory:' })
+    const solo = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: { output } } })
+    const said = await Promise.all(Array.from({ length: 40 }, (_, input) => tutti.execute(solo, { input })))
+    expect(said).toContain(null)
+  },
+)
+
 test('simulated agents work beside agents that are code, which know nothing of them', async () => {
   const hub = agent({
     name: 'Hub',
