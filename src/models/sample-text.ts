@@ -1,3 +1,5 @@
+import { samplePattern } from './sample-pattern.js'
+
 /** What free values are filled with. */
 export interface Filling {
   /** A number in [0, 1), another one on each call. */
@@ -39,7 +41,14 @@ export function sampleText(schema: Readonly<Record<string, unknown>>, { chance, 
   const plain = fitted(words, least, most)
   const found = (known === undefined ? [plain, ...guesses, ...guesses.map((guess) => fitted(guess, least, most))] : [known]).find(fits)
   // A pattern that nothing here matches: what is said about the length is kept, and the agent is told about the rest.
-  return found ?? known ?? plain
+  return found ?? readFrom(schema['pattern'], chance, least, most).find(fits) ?? known ?? plain
+}
+
+/** What the pattern itself says of its texts, from short to long. */
+function readFrom(pattern: unknown, chance: () => number, least: number, most: number): string[] {
+  if (typeof pattern !== 'string') return []
+  const made = [0, 0, 0, 1, 2, 4, 8, 16, 24, 32, 48].flatMap((more) => samplePattern(pattern, chance, more) ?? [])
+  return [...made, ...made.map((text) => fitted(text, least, most))]
 }
 
 const bound = (value: unknown, otherwise: number): number => (typeof value === 'number' ? value : otherwise)

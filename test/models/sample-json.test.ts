@@ -35,6 +35,19 @@ test.each<[string, z.ZodType]>([
     z.object({ a: z.iso.date(), b: z.email(), c: z.url(), d: z.uuid(), e: z.iso.datetime(), f: z.ipv4(), g: z.ipv6(), h: z.iso.time() }),
   ],
   ['patterns', z.object({ a: z.string().regex(/^[A-Z]{3}$/), b: z.string().regex(/^\d+$/), c: z.string().regex(/^\d+\.\d+\.\d+$/) })],
+  [
+    'patterns that nobody has thought of',
+    z.object({
+      a: z.string().regex(/^[A-Z]{2}\d{2}-(?:x|yy)?[^a-z\s]\u0041\.$/),
+      b: z.string().startsWith('ORD-').min(30),
+      c: z.string().endsWith('.md'),
+      d: z.templateLiteral(['v', z.int(), z.enum(['a', 'b'])]),
+    }),
+  ],
+  [
+    'ids and addresses',
+    z.object({ a: z.ulid(), b: z.nanoid(), c: z.uuidv7(), d: z.cidrv4(), e: z.cuid(), f: z.iso.datetime({ precision: 3 }) }),
+  ],
   ['a union', z.union([z.object({ kind: z.literal('a'), n: z.number() }), z.object({ kind: z.literal('b'), s: z.string() })])],
   [
     'a discriminated union',
@@ -102,6 +115,22 @@ test('what cannot be met gives no value instead of a wrong one or an endless wal
     { type: 'odd' },
   ])
     expect(filled(schema, 'x')).toBeUndefined()
+})
+
+test.each([
+  '(',
+  '[',
+  'a{',
+  '(?=a)b',
+  '\\',
+  '\\p{L}',
+  '(a)\\1',
+  '[^\\s\\S]',
+  'a{2000}',
+  '((((a{60}){60}){60}){60})',
+  `${'('.repeat(500)}${')'.repeat(500)}`,
+])('a pattern that is broken, too clever or too long is answered with words, and nothing is thrown: %s', (pattern) => {
+  expect(filled({ type: 'string', minLength: 3, pattern }, 'seed')).toEqual(expect.any(String))
 })
 
 test('a pattern that takes for ever is not tried on a long text', () => {
