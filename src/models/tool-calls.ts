@@ -38,7 +38,8 @@ export async function callTools(
     else ready.push({ index, tool: open.tool, call })
   }
   const outputs = await Promise.all(ready.map((tool) => callTool(port, tool, round)))
-  for (const [place, { index }] of ready.entries()) transcript.settle(index, outputs[place] ?? failedOutput('it gave nothing'))
+  for (const [place, { index }] of ready.entries())
+    transcript.settle(index, outputs[place] ?? failedOutput({ code: 'AGENT_FAILED', message: 'it gave nothing' }))
   return approval
 }
 
@@ -69,7 +70,7 @@ async function callTool(port: ModelTurnPort, { index, tool, call }: Ready, round
     return { type: 'json', value: value ?? null }
   } catch (error) {
     throwIfOver(port, error)
-    return failedOutput(failureOf(error).message)
+    return failedOutput(failureOf(error))
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Failure } from '../kernel/failure.js'
 import { sameJson } from '../kernel/json.js'
 import type { PastTurn } from '../kernel/memory.js'
 import type { TurnMessage } from '../kernel/message.js'
@@ -256,12 +257,14 @@ function retell(transcript: Transcript, record: ActivityRecord): void {
   else transcript.sumUp(record.value as ModelAnswer)
 }
 
-/** What a model is told of a tool that failed. */
-export const failedOutput = (message: string): CallOutput => error(`it failed: ${message}`)
+/** What a model is told of a tool that failed. What may have been done must not be told as if it was not: it would be called again. */
+export function failedOutput({ code, message }: Pick<Failure, 'code' | 'message'>): CallOutput {
+  return error(`${code === 'ACTIVITY_OUTCOME_UNKNOWN' ? 'nobody knows whether it was done' : 'it failed'}: ${message}`)
+}
 
 /** What a recorded call of a tool came to. */
 function outputOf(record: ActivityRecord): CallOutput {
-  if (record.status === 'failed') return failedOutput(record.error.message)
+  if (record.status === 'failed') return failedOutput(record.error)
   return record.status === 'completed' ? { type: 'json', value: record.value ?? null } : error('nobody knows whether it was done')
 }
 

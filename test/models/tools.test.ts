@@ -97,6 +97,23 @@ describe('tools of one answer', () => {
     expect(lastResults(heard[1] as Heard)).toEqual([expect.stringMatching(/took longer than 500 ms/)])
   })
 
+  test('that must not be repeated and took too long are told as what nobody knows, then and in the turns that follow, not as failed', async () => {
+    const work = named(() => new Promise(() => {}), { timeoutMs: 500, idempotent: false })
+    const again = (place: { index: number }) =>
+      [[called('work', { name: 'a' }, 'c0')], [{ type: 'text' as const, text: ' ' }], [called('finish', { output: 'ok' })]][place.index] ??
+      []
+    const { models, heard } = spied(() => saying(again))
+    await using play = await timed({ models })
+    const run = await play.tutti.start(solo({ work }))
+    await play.clock.advance(600)
+    await expect.poll(() => heard).toHaveLength(2)
+    await play.clock.advance(10_000)
+    expect(await run.result()).toMatchObject(finished)
+    for (const call of heard.slice(1))
+      expect(lastResults(call)).toEqual([expect.stringMatching(/^nobody knows whether it was done: .* took longer than 500 ms/)])
+    expect(heard).toHaveLength(3)
+  })
+
   test('called for ever come to an end', async () => {
     await using tutti = await opened({ models: () => saying(() => [called('work', { name: 'again' })]) })
     const result = await (await tutti.start(solo({ work: named(() => 1) }))).result()
