@@ -13,6 +13,8 @@ export const simulated = '[simulated]'
 
 const written = /\(path: ([\w-]+(?: > [\w-]+)*); known: ([\w-]+(?:, [\w-]+)*); round (\d+)\)/
 
+export const hasRoute = (request: string): boolean => written.test(request)
+
 /** The route in a request, or the one that begins here. */
 export function routeIn(request: string, agent: string): Route {
   const [, path = '', known = '', round = '1'] = written.exec(request) ?? []

@@ -7,11 +7,13 @@ import { invokeForms } from './invoke-forms.js'
 import { playingModel, type Said } from './playing-model.js'
 import { type JsonSchema, sampleJson } from './sample-json.js'
 import type { Filling } from './sample-text.js'
-import { type Route, routeIn, routeText, routeTo, simulated, topicOf } from './sim-route.js'
+import { hasRoute, type Route, routeIn, routeText, routeTo, simulated, topicOf } from './sim-route.js'
 
 /** How many tools one answer calls, and how many agents it asks: at the top, and below. */
 const toolsMax = 8
 const askedMax = { first: 8, later: 3 }
+/** How far a branch comes, in turns and in forks within forks, before a request that tells no route has gone round in circles. */
+const lostAfter = { turns: 24, forks: 3 }
 
 /**
  * The model that plays when there is no other. It keeps nothing: what it says is a function of the agent's name and of the call, so the same
@@ -49,7 +51,9 @@ function sceneOf(agent: string, options: LanguageModelV3CallOptions): Scene {
   const last = prompt.findLastIndex(({ role }) => role === 'user')
   const since = prompt.slice(last + 1)
   const request = place?.request === undefined ? textOf(prompt[last]) : asText(place.request)
-  const seed = digestOf({ agent, prompt: JSON.stringify(prompt), call: place?.call ?? 0 })
+  const isLost = isEndless(request, place)
+  const turn = isLost ? { turn: place?.turn } : {}
+  const seed = digestOf({ agent, prompt: JSON.stringify(prompt), call: place?.call ?? 0, ...turn })
   const results = since.flatMap(resultsOf)
   let draws = 0
   return {
@@ -58,13 +62,19 @@ function sceneOf(agent: string, options: LanguageModelV3CallOptions): Scene {
     place,
     tools: new Map((options.tools ?? []).flatMap((tool) => (tool.type === 'function' ? [[tool.name, tool] as const] : []))),
     request,
-    route: routeIn(request, agent),
+    route: { ...routeIn(request, agent), ...(isLost && { round: 2 }) },
     results,
     invoked: since.flatMap(invokedBy),
     refused:
       results.filter(({ tool, text }) => text === undefined && isCoordination(tool)).length + (since.length === 0 ? (place?.call ?? 0) : 0),
     chance: () => seededUnit(`${seed}/${draws++}`),
   }
+}
+
+/** Where no text can be said, as to who takes only a number, the route is lost: whoever is so far from the start looks for an end. */
+function isEndless(request: string, place: CallPlace | undefined): boolean {
+  if (place === undefined || hasRoute(request)) return false
+  return place.turn > lostAfter.turns || place.branch.split('.').length > lostAfter.forks
 }
 
 /** What there is to do, best first; each time the model is sent back, it tries the next. */

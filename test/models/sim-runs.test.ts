@@ -95,6 +95,15 @@ test.each([z.null(), z.object({ n: z.number() }).nullable()])(
   },
 )
 
+test.each<[string, Flows]>([
+  ['a ring', ['Start -> A -> B -> C -> A', 'C -> End']],
+  ['a mesh of three', ['Start -> A -> End', 'A <-> B', 'B <-> C', 'C <-> A']],
+  ['a mesh of four', ['Start -> A -> End', 'A <-> B | C | D', 'B <-> C | D', 'C <-> D']],
+])('simulated agents come to an end though what they take has no room for a word: %s', async (_, flows) => {
+  const counting = namesIn(flows).map((name) => agent({ name, ...(name !== 'A' && { input: z.object({ id: z.number() }) }) }))
+  expect(await played(flows, { limits: { maxTurns: 400 } }, counting)).toMatchObject({ status: 'succeeded' })
+})
+
 test('simulated agents work beside agents that are code, which know nothing of them', async () => {
   const hub = agent({
     name: 'Hub',
