@@ -13,7 +13,7 @@ import type { Checked } from '../define/check-schema.js'
 import { asJson, checkedJson } from '../define/check-schema.js'
 import { failureOf, tooLarge } from '../define/failure-of.js'
 import type { Maybe } from '../define/maybe.js'
-import { andThen } from '../define/maybe.js'
+import { andThen, isLater } from '../define/maybe.js'
 import { aSchema } from '../define/option-check.js'
 import { jsonSchemaOf } from '../define/json-schema.js'
 import { invokeForm, schemaOfSent } from './invoke-form.js'
@@ -35,13 +35,17 @@ export function verifyAction(
   returned: unknown,
   maxValue: number,
 ): Maybe<Verified> {
-  return andThen(verify(definition, state, branch, returned), (verified) => {
-    if ('problem' in verified) return verified
-    const { action } = verified
-    const size = bytesOver(maxValue, takenSize(action) ?? jsonSize(action), action)
-    if (size !== null) throw tooLarge(`what ${branch.agent} returned`, size, maxValue)
-    return verified
-  })
+  const verifying = verify(definition, state, branch, returned)
+  return isLater(verifying) ? verifying.then((verified) => fitting(branch, verified, maxValue)) : fitting(branch, verifying, maxValue)
+}
+
+/** Throws if the store does not take it. */
+function fitting({ agent }: Branch, verified: Verified, maxValue: number): Verified {
+  if ('problem' in verified) return verified
+  const { action } = verified
+  const size = bytesOver(maxValue, takenSize(action) ?? jsonSize(action), action)
+  if (size !== null) throw tooLarge(`what ${agent} returned`, size, maxValue)
+  return verified
 }
 
 /** What may be said of an action beside its values. */

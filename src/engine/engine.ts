@@ -159,7 +159,10 @@ export class Engine {
       again: (entry, attempt) => this.#heldTurns.again(entry, attempt),
       say: (entry, command, settled) => this.#say(entry, command, settled),
       room: () => (this.#backlog.isFull ? this.#backlog.room() : null),
-      mayStart: (entry) => andThen(alignWithAbove(this, entry), () => this.#mayStart(entry)),
+      mayStart: (entry) => {
+        const aligning = alignWithAbove(this, entry)
+        return isLater(aligning) ? aligning.then(() => this.#mayStart(entry)) : this.#mayStart(entry)
+      },
       mayGoOn: (entry) => (this.#backlog.isFull ? this.#startLater(entry) : this.#lookout.goesOnOwning(entry)),
       ended: (entry) => {
         if (isOver(entry.state)) this.#forget(entry)
@@ -530,9 +533,10 @@ export class Engine {
   /** Whether a run owes nothing now, and the store knows what it waits for. */
   #isIdle(entry: RunEntry): boolean {
     const { state, executions, undos, held } = entry
-    const busy = state.aborting.size + state.undo.running.size + undos.size
-    if (busy > 0 || saysMore(entry)) return false
-    return executions.size === 0 ? isHeldBack(state, held) : this.#isAsleep(entry)
+    // First what is mostly so: it is asked whenever a turn has ended.
+    if (executions.size > 0 && !this.#isAsleep(entry)) return false
+    if (state.aborting.size + state.undo.running.size + undos.size > 0 || saysMore(entry)) return false
+    return executions.size > 0 || isHeldBack(state, held)
   }
 
   /** Whether all turns of a run sleep, and for long: then their bodies need not be kept, and are executed again when they wake. */

@@ -326,14 +326,17 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   }
 
   #outcome(): Maybe<Command> {
-    return andThen(this.#port.mayStart(), (may) => {
-      if (!may) this.fence('another worker owns the run')
-      this.#admitted()
-      // What the store takes to say so is no time of the attempt's.
-      this.#startTimer()
-      const resources = this.#port.resources()
-      return isLater(resources) ? resources.then((made) => this.#bodyLater(made)) : this.#body(resources)
-    })
+    const may = this.#port.mayStart()
+    return isLater(may) ? may.then((now) => this.#started(now)) : this.#started(may)
+  }
+
+  #started(may: boolean): Maybe<Command> {
+    if (!may) this.fence('another worker owns the run')
+    this.#admitted()
+    // What the store takes to say so is no time of the attempt's.
+    this.#startTimer()
+    const resources = this.#port.resources()
+    return isLater(resources) ? resources.then((made) => this.#bodyLater(made)) : this.#body(resources)
   }
 
   /** Throws if the body is not to begin; asked again after whatever may have taken time. */
@@ -415,7 +418,9 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     // It is taken before what the body has started and not waited for is: that may still change it.
     const verifying = verifyAction(definition, this.#state, this.#branch, returned, this.#port.maxValue)
     if (isLater(verifying)) verifying.catch(nothing)
-    return andThen(this.#end(), () => andThen(verifying, (verified) => this.#verified(verified)))
+    const ending = this.#end()
+    if (!isLater(ending) && !isLater(verifying)) return this.#verified(verifying)
+    return andThen(ending, () => andThen(verifying, (verified) => this.#verified(verified)))
   }
 
   #verified(verified: Verified): Command {
