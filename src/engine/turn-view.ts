@@ -155,9 +155,10 @@ function forkOf(calls: readonly (string | Call)[], options?: ForkOptions): Fork 
   })
 }
 
+/** What is handed on as it was given is copied when the fork is taken. */
 function callOf(call: string | Call, shared: { request: unknown } | undefined): Call {
   if (typeof call === 'string') return { to: call, ...shared }
-  return call?.request === undefined ? { ...call, ...shared } : { ...call }
+  return shared !== undefined && call?.request === undefined ? { ...call, ...shared } : call
 }
 
 /** Values are frozen where they enter: what is around them is left. Most messages are requests. */

@@ -39,7 +39,7 @@ export function jsonSize(value: unknown): number {
   return size
 }
 
-/** Where the walk is: the objects around it, and the way there. */
+/** Where the walk is: the objects around it, and, once something is wrong, the way there, from its end. */
 interface Walk {
   readonly open: object[]
   readonly path: (string | number)[]
@@ -55,7 +55,8 @@ class Refused {
 
 function pathOf({ path }: Walk): string {
   if (path.length === 0) return '(the value itself)'
-  return path.map((part, index) => (typeof part === 'number' ? `[${part}]` : index === 0 ? part : `.${part}`)).join('')
+  const way = path.toReversed()
+  return way.map((part, index) => (typeof part === 'number' ? `[${part}]` : index === 0 ? part : `.${part}`)).join('')
 }
 
 function copy(value: unknown, walk: Walk): unknown {
@@ -97,10 +98,12 @@ function copyObject(value: object, walk: Walk): unknown {
 function copyList(list: readonly unknown[], walk: Walk): unknown[] {
   refuseSymbols(list)
   const made: unknown[] = []
-  for (let i = 0; i < list.length; i++) {
-    walk.path.push(i)
-    made.push(copy(list[i], walk))
-    walk.path.pop()
+  let place = 0
+  try {
+    for (; place < list.length; place++) made.push(copy(list[place], walk))
+  } catch (error) {
+    walk.path.push(place)
+    throw error
   }
   // By now each place has something in it: what is more than these has a name.
   const keys = Object.keys(list)
@@ -113,15 +116,20 @@ function copyRecord(record: object, walk: Walk): Record<string, unknown> {
   if (prototype !== null && !isPlain(prototype)) throw new Refused(`an instance of ${nameOf(prototype)} is not JSON`)
   refuseSymbols(record)
   const made: Record<string, unknown> = {}
-  for (const key of Object.keys(record)) {
-    walk.path.push(key)
-    const item = (record as Record<string, unknown>)[key]
-    if (item !== undefined) {
+  const keys = Object.keys(record)
+  let place = 0
+  try {
+    for (; place < keys.length; place++) {
+      const key = keys[place] as string
+      const item = (record as Record<string, unknown>)[key]
+      if (item === undefined) continue
       if (key === '__proto__') throw new Refused('a property named __proto__ is not allowed')
       walk.size += key.length + 4
       made[key] = copy(item, walk)
     }
-    walk.path.pop()
+  } catch (error) {
+    walk.path.push(keys[place] as string)
+    throw error
   }
   return made
 }
