@@ -141,6 +141,11 @@ export class Activities implements ContextOwner {
     return earlier?.status === 'completed' && earlier.order === 0
   }
 
+  /** Whether this attempt or an earlier one has what came of the step of this key. */
+  knows(key: string): boolean {
+    return this.has(key) || this.#earlier?.get(key) !== undefined
+  }
+
   /** Steps were called, and the body has been given nothing of them yet. */
   get awaitsFirst(): boolean {
     return this.#calls > 0 && this.#delivered === 0

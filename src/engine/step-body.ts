@@ -59,12 +59,12 @@ export async function stepCommand(port: StepPort): Promise<Command> {
 /**
  * What `when` said, recorded, so that a second execution goes the way of the first. It may have steps of its own: then it is asked again,
  * with their results, so that each has its key again, and what it said first stands all the same. Steps that it does not wait for may be
- * recorded after what it said, which therefore has another name.
+ * recorded after what it said, which therefore has another name: that is chosen once, since it may be quicker when it is asked again.
  */
 async function decided(activities: Activities, when: () => Promise<boolean>): Promise<boolean> {
-  const isKnown = activities.beginsWith(whenStep)
-  const said = isKnown ? undefined : await when()
-  return (await activities.step(!isKnown && activities.awaitsFirst ? whenStepBeside : whenStep, () => said)) === true
+  const said = activities.beginsWith(whenStep) ? undefined : await when()
+  const known = [whenStep, whenStepBeside].find((name) => activities.knows(`${name}#0`))
+  return (await activities.step(known ?? (activities.awaitsFirst ? whenStepBeside : whenStep), () => said)) === true
 }
 
 const whenStep = '~when'

@@ -244,6 +244,34 @@ describe('a step', () => {
     expect(done).toEqual(['note', 'slow'])
   })
 
+  test('goes the way that its `when` said first, also if that is quicker when it is asked again than a step that it does not wait for', async () => {
+    const store = lasting()
+    const definition = (ended: 'never' | 'at last') =>
+      graph('quicker')
+        .step('a', {
+          retry: { attempts: 2 },
+          when: async ({ step, attempt }) => {
+            void step('note', () => 1)
+            if (ended === 'at last') return false
+            if (attempt === 1) await rest()
+            return attempt === 1
+          },
+          run: async ({ step, attempt, signal }) => {
+            await step('done', () => 1)
+            if (attempt === 1) throw new Error('again')
+            return ended === 'at last' || untilAborted(signal)
+          },
+        })
+        .output()
+    const first = await open({ store, definitions: [definition('never')], invariants: true })
+    const run = await first.start('quicker', { id: 'run' })
+    let recorded = 0
+    for await (const { type } of run.events()) if (type === 'activity.completed' && ++recorded === 6) break
+    await first.close()
+    await using second = await open({ store, definitions: [definition('at last')], invariants: true })
+    expect(await (await second.run('run')).result()).toMatchObject({ status: 'succeeded', output: { a: true } })
+  })
+
   test.each([
     ['~when', {}],
     ['~when+', {}],
