@@ -1,4 +1,4 @@
-import { accessSync, closeSync, constants, existsSync, fsyncSync, lstatSync, openSync, realpathSync, statSync } from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, fsyncSync, lstatSync, openSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { TuttiError } from '../define/tutti-error.js'
 import { makeFolder } from '../models/make-folder.js'
@@ -45,12 +45,17 @@ export async function openConnection(
 function placeMeant(given: string): string {
   const path = resolve(given)
   try {
-    return lstatSync(path).isSymbolicLink() ? realpathSync(path) : path
+    if (!lstatSync(path).isSymbolicLink()) return path
+    // SQLite makes what is not there yet where the link leads to.
+    return isThere(path) ? realpathSync(path) : placeMeant(resolve(realpathSync(dirname(path)), readlinkSync(path)))
   } catch {
     // It is not there yet, or can't be reached: that is said when it is opened.
     return path
   }
 }
+
+/** Throws if nobody can say, as of a link that leads to itself. */
+const isThere = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined
 
 function openOnce(driver: Driver, path: string, durability: 'process' | 'power', steps: readonly string[], writeMs: number): Connection {
   if (existsSync(path)) lookAt(driver, path, steps.length)

@@ -1,5 +1,5 @@
-import { existsSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { basename, dirname, relative } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { sqliteStore } from '../../src/stores/sqlite.js'
 import { Child } from './child.js'
@@ -80,14 +80,16 @@ test('a worker that was fenced and joined again is alive to all, also to who loo
   await third.close()
 })
 
-test.skipIf(process.platform === 'win32')(
-  'a link to a store is the store: who died is seen through it, and that its log was removed',
-  async () => {
+test.skipIf(process.platform === 'win32').each(['before', 'after'])(
+  'a link to a store is the store: who died is seen through it, and that its log was removed (made %s the store is)',
+  async (made) => {
     const path = folder.file()
-    const store = await open(path)
-    const dead = await store.join({ nonce: 'a' })
     const link = `${dirname(folder.file())}.db`
-    symlinkSync(path, link)
+    mkdirSync(dirname(path))
+    if (made === 'before') symlinkSync(relative(dirname(link), path), link)
+    const store = await open(made === 'before' ? link : path)
+    const dead = await store.join({ nonce: 'a' })
+    if (made === 'after') symlinkSync(path, link)
     const linked = await open(link)
     const by = await linked.join({ nonce: 'b' })
     expect(await linked.beat(by)).toEqual([{ worker: dead, beat: 0, gone: false }])
