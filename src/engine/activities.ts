@@ -65,8 +65,8 @@ const lookMs = 10
 const patienceMs = 1_000
 const patienceMaxMs = 60_000
 
-// Which execution's step this code runs inside of: what happens there does not happen again once the step is recorded.
-const insideStep = new AsyncLocalStorage<Activities>()
+// Which step this code runs inside of: what happens there does not happen again once the step is recorded.
+const insideStep = new AsyncLocalStorage<Context>()
 
 /**
  * The activities of one execution of a turn (ENGINE §2).
@@ -183,7 +183,18 @@ export class Activities implements ContextOwner {
 
   /** Whether whoever asks runs inside of a step of this turn. */
   get isInside(): boolean {
-    return insideStep.getStore() === this
+    return this.#inside !== null
+  }
+
+  get #inside(): Context | null {
+    const ctx = insideStep.getStore()
+    return ctx !== undefined && Context.isOf(ctx, this) ? ctx : null
+  }
+
+  /** Which random number whoever asks draws next, if it runs inside of a step of this turn; null if it does not. */
+  nextDrawnInside(): string | null {
+    const ctx = this.#inside
+    return ctx === null ? null : Context.nextDrawn(ctx)
   }
 
   /** Whether the body waits for nothing but durable sleeps, as far as can be known of it. */
@@ -486,7 +497,7 @@ export class Activities implements ContextOwner {
     let value: Maybe<unknown>
     let later: Promise<unknown> | null
     try {
-      value = insideStep.run(this, run, ctx)
+      value = insideStep.run(ctx, run, ctx)
       later = isLater(value) ? Promise.resolve(value) : null
     } catch (thrown) {
       return this.#threw(step, attempt, ctx, thrown)

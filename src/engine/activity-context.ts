@@ -16,6 +16,7 @@ export class Context implements ActivityContext {
   readonly emit: ActivityContext['emit']
   readonly #of: ContextOwner
   #controller: AbortController | null = null
+  #drawn = 0
 
   constructor(of: ContextOwner, key: string, attempt: number) {
     this.idempotencyKey = of.idempotencyKey(key)
@@ -28,6 +29,15 @@ export class Context implements ActivityContext {
 
   get signal(): AbortSignal {
     return Context.signalled(this).signal
+  }
+
+  static isOf(ctx: Context, owner: ContextOwner): boolean {
+    return ctx.#of === owner
+  }
+
+  /** Which random number it draws next: one of its own, whatever goes on beside it or was given back before it. */
+  static nextDrawn(ctx: Context): string {
+    return `${ctx.idempotencyKey}/${ctx.attempt}/${ctx.#drawn++}`
   }
 
   static signalled(ctx: Context): AbortController {

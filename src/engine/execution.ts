@@ -135,9 +135,8 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   #cancelTimer: () => void = nothing
   #spentMs = 0
   #runningSince: number | null = null
-  /** How many random numbers its body has drawn, the steps of its body, and its `when`. */
+  /** How many random numbers its body has drawn, and its `when`. */
   #drawn = 0
-  #drawnInSteps = 0
   #drawnInWhen = 0
 
   constructor(port: ExecutionPort, state: State, { attempt, id, lane }: { attempt: Attempt; id: string; lane: string }) {
@@ -523,7 +522,8 @@ export class Execution implements Body, ActivityOwner, WorkParts {
 
   /** A step that is given back draws nothing, nor does a `when` that is not asked again: what the body draws after it must not depend on that. */
   #nextDrawn(of: 'when' | undefined): string | number {
-    if (this.#used?.isInside === true) return `step/${this.#drawnInSteps++}`
+    const inside = this.#used?.nextDrawnInside() ?? null
+    if (inside !== null) return `step/${inside}`
     return of === undefined ? this.#drawn++ : `${of}/${this.#drawnInWhen++}`
   }
 

@@ -195,6 +195,30 @@ test('what a step draws, and does not draw when it is given back, changes nothin
   expect(new Set([...inside, ...drawn]).size).toBe(3)
 })
 
+test('what a step draws is its own: the same when it is executed again, whatever goes on beside it and was given back before it', async () => {
+  await using tutti = await opened()
+  const drawn = { given: [] as number[], one: [] as number[], other: [] as number[] }
+  const definition = solo({
+    retry: { attempts: 2 },
+    act: async (turn: SoloTurn) => {
+      const draws = (name: keyof typeof drawn, waits: number) =>
+        turn.step(name, async () => {
+          await rest(waits)
+          drawn[name].push(turn.random())
+          if (turn.attempt === 1 && name !== 'given') throw new Error('again')
+        })
+      await draws('given', 0)
+      await Promise.allSettled([draws('one', turn.attempt === 1 ? 0 : 20), draws('other', 10)])
+      if (turn.attempt === 1) throw new Error('again')
+      return turn.finish()
+    },
+  })
+  await tutti.execute(definition)
+  expect(drawn.given).toHaveLength(1)
+  for (const numbers of [drawn.one, drawn.other]) expect(numbers).toEqual([numbers[0], numbers[0]])
+  expect(new Set(Object.values(drawn).flat()).size).toBe(3)
+})
+
 test('random numbers are the same on every attempt of a turn, and others on every branch, turn and run', async () => {
   await using tutti = await opened()
   const drawn = new Map<string, number[][]>()
