@@ -13,7 +13,7 @@ export function answerOn(state: Folding, command: Extract<Command, { type: 'turn
   if (action.type !== 'reply' || action.state !== undefined || turn !== 1 || attempt !== 1) return null
   const { run } = state
   // Somebody may wait for the room that it leaves, and what can be undone is remembered.
-  if (run === null || run.undoes || run.shape.kind !== 'topology' || !state.held || state.running < 2 || state.queue.size > 0) return null
+  if (run === null || run.undoes || run.shape.kind !== 'topology' || state.running < 2 || state.queue.size > 0) return null
   const place = state.branches.begunAlike(branch)
   const barrier = place === null ? undefined : state.barriers.get(place.siblings.scope)
   if (place === null || barrier === undefined || barrier.pending < 2 || barrier.fired !== null) return null
