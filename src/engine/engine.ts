@@ -399,7 +399,7 @@ export class Engine {
     this.#tellWaiting(entry)
   }
 
-  /** The same, where nothing has happened but that activities came to something: nobody owes anything new for it. */
+  /** The same, where nothing has happened but that activities came to something, or that some of many answered: nobody owes anything new for it. */
   #recorded(entry: RunEntry, events: readonly Event[], state: State): void {
     entry.state = state
     this.options.seam?.committed(entry.id, events, state)

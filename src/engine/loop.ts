@@ -34,7 +34,7 @@ export interface LoopPort {
   refresh(entries: readonly RunEntry[]): Promise<void> | null
   /** Something of a run is durable. */
   advance(entry: RunEntry, events: readonly Event[], state: State): void
-  /** The same, where nothing has happened but that activities came to something. */
+  /** The same, where nothing has happened but that activities came to something, or that some of many answered: nothing is owed for it. */
   recorded(entry: RunEntry, events: readonly Event[], state: State): void
   /** Around all that is told of one commit. */
   concluding(conclude: () => void): void
