@@ -127,6 +127,12 @@ function notify(draft: Draft, branch: Branch, action: Invoke): void {
   emit(draft, { type: 'branch.notified', branch: branch.id, to: action.to })
 }
 
+/** Whether a call of a fork is over a notify edge. */
+function notifies({ calls }: Fork, targets: ReadonlyMap<string, boolean>): boolean {
+  for (const { to } of calls) if (targets.get(to) === true) return true
+  return false
+}
+
 function fork(draft: Draft, branch: Branch, action: Fork): void {
   const targets = targetsOf(draft.state, branch.agent)
   // Only a child that somebody waits for is deeper than its parent.
@@ -143,7 +149,7 @@ function fork(draft: Draft, branch: Branch, action: Fork): void {
     join: joinSpec(action.join),
     ...(action.compensate === true && { compensate: true }),
   })
-  const all = action.calls.some(({ to }) => targets.get(to) === true) ? null : openAll(draft.state, barrier, branch.id)
+  const all = notifies(action, targets) ? null : openAll(draft.state, barrier, branch.id)
   if (all !== null)
     return emitFolded(draft, all.length, (slot, seq, at) => {
       const to = action.calls[slot]?.to ?? ''

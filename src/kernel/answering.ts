@@ -24,13 +24,12 @@ export function answerOn(state: Folding, command: Extract<Command, { type: 'turn
   const seq = state.seq + 1
   const now = Math.max(at, state.at)
   const { id } = barrier
-  const { slot } = place
-  settleAlike(state, id, slot, branch, agent, action.value)
+  settleAlike(state, id, place, agent, action.value)
   state.seq = seq + 2
   state.at = now
   return [
     { seq, at: now, type: 'turn.completed', branch, agent, turn, attempt, action },
-    { seq: seq + 1, at: now, type: 'barrier.arrived', barrier: id, slot, by: agent, branch },
+    { seq: seq + 1, at: now, type: 'barrier.arrived', barrier: id, slot: place.slot, by: agent, branch },
     { seq: seq + 2, at: now, type: 'branch.settled', branch, status: 'arrived' },
   ]
 }

@@ -1,5 +1,5 @@
 import { childBranch } from './ids.js'
-import { attemptAt, copyOf, type Fates, never, noFates, oneAsOpened, oneHeld, type Siblings, slotIn } from './siblings.js'
+import { attemptAt, copyOf, type Fates, never, noFates, oneOf, type Siblings, slotIn } from './siblings.js'
 import type { Attempt, Barrier, Branch } from './state.js'
 import { type Edit, Trie } from './trie.js'
 
@@ -75,10 +75,8 @@ export class Branches {
 
   get(id: string): Branch | undefined {
     if (this.#last !== null && this.#last.id === id) return this.#last
-    const kept = this.#kept.get(id)
-    if (kept !== undefined) return kept
     const place = this.placeOf(id)
-    if (place === null || !this.isHere(place.siblings, place.slot)) return undefined
+    if (place === null || !this.isHere(place.siblings, place.slot)) return this.#kept.get(id)
     this.#last = this.one(place.siblings, place.slot, id)
     return this.#last
   }
@@ -209,15 +207,16 @@ export class Branches {
   /** Where a branch stands that is in its first turn, as all that were opened with it began it; null if it is not. */
   begunAlike(id: string): Place | null {
     const place = this.placeOf(id)
-    if (place === null || place.slot >= place.siblings.started || this.sees(place.siblings.fates.parted, place.slot)) return null
-    return place
+    if (place === null || place.slot >= place.siblings.started) return null
+    return (place.siblings.fates.parted[place.slot] ?? never) < this.#seen ? null : place
   }
 
-  /** It is over. */
-  endAlike(id: string, edit: Edit | null): Branches {
+  /** One that is there with its siblings is over. */
+  endAlike(place: Place, edit: Edit | null): Branches {
     const own = this.by(edit)
-    if (own.goes(id, edit)) own.#size--
-    if (own.#last?.id === id) own.#last = null
+    own.part(place, edit)
+    own.#size--
+    if (own.#last !== null && own.#last.id === place.id) own.#last = null
     return own
   }
 
@@ -233,8 +232,8 @@ export class Branches {
     return this.all().entries()
   }
 
-  /** The attempts that are live and were not before. Costs as much as the difference. */
-  static begunSince(before: Branches, after: Branches): Attempt[] {
+  /** The attempts that are live and were not before, when the journal went up to `seq`. Costs as much as the difference. */
+  static begunSince(before: Branches, seq: number, after: Branches): Attempt[] {
     const begun: Attempt[] = []
     if (before === after) return begun
     for (const [id, branch] of Trie.changes(before.#kept, after.#kept).set)
@@ -246,9 +245,9 @@ export class Branches {
       for (const siblings of family)
         for (let slot = 0; slot < siblings.started; slot++) {
           // What has happened to one ends its first turn.
-          if (after.sees(siblings.fates.parted, slot)) continue
+          if ((siblings.fates.parted[slot] ?? never) < after.#seen) continue
           const attempt = attemptAt(siblings, slot)
-          if (!isSameTurn(before.get(attempt.branch), attempt)) begun.push(attempt)
+          if (attempt.seq > seq || !isSameTurn(before.get(attempt.branch), attempt)) begun.push(attempt)
         }
     return begun
   }
@@ -273,8 +272,7 @@ export class Branches {
 
   private one(siblings: Siblings, slot: number, id: string): Branch {
     const { parted, actions } = siblings.fates
-    const action = this.sees(parted, slot) ? actions[slot] : undefined
-    return action === undefined ? oneAsOpened(siblings, slot, id) : oneHeld(siblings, slot, id, action)
+    return oneOf(siblings, slot, id, (parted[slot] ?? never) < this.#seen ? actions[slot] : undefined)
   }
 
   /** Whether something has happened, as far as this version sees. */
@@ -284,15 +282,20 @@ export class Branches {
 
   /** Whether one is as it was opened or held, and not kept by itself. */
   private isHere({ fates }: Siblings, slot: number): boolean {
-    return !this.sees(fates.parted, slot) || (this.sees(fates.held, slot) && !this.sees(fates.left, slot))
+    return !((fates.parted[slot] ?? never) < this.#seen) || (this.sees(fates.held, slot) && !this.sees(fates.left, slot))
   }
 
   private placeOf(id: string): Place | null {
-    if (this.#alike.size === 0) return null
     const last = this.#place
-    if (last !== null && last.id === id) return last
-    const beside = last === null ? -1 : slotIn(last.siblings, id)
-    const place = last !== null && beside >= 0 ? { id, siblings: last.siblings, slot: beside } : this.lookFor(id)
+    if (last !== null) {
+      if (last.id === id) return last
+      const slot = slotIn(last.siblings, id)
+      if (slot >= 0) {
+        this.#place = { id, siblings: last.siblings, slot }
+        return this.#place
+      }
+    } else if (this.#alike.size === 0) return null
+    const place = this.lookFor(id)
     if (place !== null) this.#place = place
     return place
   }
@@ -315,11 +318,17 @@ export class Branches {
   private goes(id: string, edit: Edit | null): boolean {
     const place = this.placeOf(id)
     if (place === null || !this.isHere(place.siblings, place.slot)) return false
-    const siblings = this.writing(place)
-    const { opened, fates } = siblings
-    this.happens(this.sees(fates.parted, place.slot) ? fates.left : fates.parted, place.slot)
-    if (++fates.gone === opened) this.replace(siblings, [], edit)
+    this.part(place, edit)
     return true
+  }
+
+  private part(place: Place, edit: Edit | null): void {
+    const siblings = this.#log.length === this.#seen ? place.siblings : this.writing(place)
+    const { opened, fates } = siblings
+    const when = (fates.parted[place.slot] ?? never) < this.#seen ? fates.left : fates.parted
+    when[place.slot] = this.#log.length++
+    this.#seen++
+    if (++fates.gone === opened) this.replace(siblings, [], edit)
   }
 
   /** A log that no other version writes to, with as much in it already. */

@@ -2,6 +2,9 @@
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   // Without a list of what is in it: there are many, and most are small.
-  for (const key in value) deepFreeze(value[key])
+  for (const key in value) {
+    const item = value[key]
+    if (typeof item === 'object' && item !== null) deepFreeze(item)
+  }
   return Object.freeze(value)
 }

@@ -4,7 +4,7 @@ import { closeAsk, dequeue, dropWork, nextTurn } from './fold-turns.js'
 import { abortedWork, choseSlots, follow, forkClosed, forkOpened, joinLines, joinSlots, stepDone } from './fold-undo.js'
 import { type ChangingBarrier, type ChangingBranch, changingBarrier, changingBranch, type Folding, type Of } from './folding.js'
 import { attemptId, backoffTimer, childBranch } from './ids.js'
-import { alikeFrom, liveAttempt } from './branches.js'
+import { alikeFrom, liveAttempt, type Place } from './branches.js'
 import { inherited } from './memory.js'
 import type { TurnMessage } from './message.js'
 import { reachKey, reachOf } from './reach.js'
@@ -384,7 +384,7 @@ function addReach(state: Folding, id: string): void {
 }
 
 function settle(state: Folding, barrier: ChangingBarrier, index: number, slot: SettledSlot): void {
-  barrier.slots = barrier.slots.set(index, slot)
+  barrier.slots = barrier.slots.set(index, slot, state.edit)
   barrier.pending--
   barrier[slot.status]++
 }
@@ -405,13 +405,14 @@ function arrivedSlot(branch: Branch | null, first: boolean, by: string): Settled
 }
 
 /** One of those alike has answered: its turn is over, its slot has arrived and it is gone, as three events would have it one after the other. */
-export function settleAlike(state: Folding, barrier: string, slot: number, branch: string, by: string, value: unknown): void {
+export function settleAlike(state: Folding, barrier: string, place: Place, by: string, value: unknown): void {
+  const { id: branch, slot } = place
   const settled: SettledSlot =
     value === undefined
       ? { status: 'arrived', branch, first: true, by, state: undefined, carried: none }
       : { status: 'arrived', branch, first: true, by, value, state: undefined, carried: none }
   settle(state, changingBarrier(state, barrier), slot, settled)
-  state.branches = state.branches.endAlike(branch, state.edit)
+  state.branches = state.branches.endAlike(place, state.edit)
   state.running--
 }
 

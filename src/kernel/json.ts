@@ -95,8 +95,10 @@ function copyObject(value: object, walk: Walk): unknown {
   return Object.freeze(made)
 }
 
+const namedBySymbol = 'a property named by a symbol is not JSON'
+
 function copyList(list: readonly unknown[], walk: Walk): unknown[] {
-  refuseSymbols(list)
+  if (Object.getOwnPropertySymbols(list).length > 0) throw new Refused(namedBySymbol)
   const made: unknown[] = []
   let place = 0
   try {
@@ -113,8 +115,9 @@ function copyList(list: readonly unknown[], walk: Walk): unknown[] {
 
 function copyRecord(record: object, walk: Walk): Record<string, unknown> {
   const prototype = Object.getPrototypeOf(record) as object | null
-  if (prototype !== null && !isPlain(prototype)) throw new Refused(`an instance of ${nameOf(prototype)} is not JSON`)
-  refuseSymbols(record)
+  if (prototype !== null && prototype !== Object.prototype && !isPlain(prototype))
+    throw new Refused(`an instance of ${nameOf(prototype)} is not JSON`)
+  if (Object.getOwnPropertySymbols(record).length > 0) throw new Refused(namedBySymbol)
   const made: Record<string, unknown> = {}
   const keys = Object.keys(record)
   let place = 0
@@ -134,13 +137,9 @@ function copyRecord(record: object, walk: Walk): Record<string, unknown> {
   return made
 }
 
-function refuseSymbols(value: object): void {
-  if (Object.getOwnPropertySymbols(value).length > 0) throw new Refused('a property named by a symbol is not JSON')
-}
-
-/** The prototype of plain objects, of this realm or another. */
+/** The prototype of the plain objects of another realm. */
 function isPlain(prototype: object): boolean {
-  return prototype === Object.prototype || (Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'hasOwnProperty'))
+  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'hasOwnProperty')
 }
 
 function nameOf(prototype: object): string {

@@ -22,7 +22,8 @@ export function owedSince(before: State | null, after: State): { readonly begun:
   if (before !== null && isSame(before, after)) return { begun, timersGone: [] }
   const aborting = Trie.changes(before?.aborting ?? Trie.empty<Attempt>(), after.aborting)
   const timers = Trie.changes(before?.timers ?? Trie.empty<Timer>(), after.timers)
-  const started = Branches.begunSince(before?.branches ?? newState.branches, after.branches)
+  const { branches, seq } = before ?? newState
+  const started = Branches.begunSince(branches, seq, after.branches)
   for (const attempt of started.sort((a, b) => a.seq - b.seq)) begun.push({ type: 'turn.perform', attempt })
   for (const [, attempt] of aborting.set) begun.push({ type: 'turn.abort', attempt })
   for (const [, timer] of timers.set) begun.push({ type: 'timer.wait', timer })

@@ -2,12 +2,8 @@ import { byId } from './ids.js'
 import type { JoinData, Slot } from './join.js'
 import type { Barrier, Contribution, SettledSlot } from './state.js'
 
-/** Which slots keep their result: all of them, or those that decided a choice. */
-function counts(deciding: readonly number[] | null): (index: number) => boolean {
-  if (deciding === null) return () => true
-  const set = new Set(deciding)
-  return (index) => set.has(index)
-}
+/** Which slots keep their result: those that decided a choice, or, null, all of them. */
+const countedOf = (deciding: readonly number[] | null): ReadonlySet<number> | null => (deciding === null ? null : new Set(deciding))
 
 function slotOf(index: number, call: { readonly to: string; readonly request?: unknown }, settled: SettledSlot | undefined): Slot {
   const { to, request } = call
@@ -27,8 +23,14 @@ function slotOf(index: number, call: { readonly to: string; readonly request?: u
 
 /** The slots as they are reported: in slot order; those that don't count read cancelled, whatever became of them. */
 export function reportedSlots(barrier: Barrier, deciding: readonly number[] | null): Slot[] {
-  const counted = counts(deciding)
-  return barrier.calls.map((call, index) => slotOf(index, call, counted(index) ? barrier.slots.get(index) : undefined))
+  const { calls, slots } = barrier
+  const counted = countedOf(deciding)
+  const reported: Slot[] = []
+  for (let index = 0; index < calls.length; index++) {
+    const call = calls[index]
+    if (call !== undefined) reported.push(slotOf(index, call, counted?.has(index) === false ? undefined : slots.get(index)))
+  }
+  return reported
 }
 
 /** How many slots are reported as what. */
@@ -44,12 +46,12 @@ export function tallyOf(barrier: Barrier, deciding: readonly number[] | null): T
 
 /** What the counting slots left for this barrier (by branch id), and what goes on outwards. */
 export function contributions(barrier: Barrier, deciding: readonly number[] | null): { here: Contribution[]; outward: Contribution[] } {
-  const counted = counts(deciding)
+  const counted = countedOf(deciding)
   const here: Contribution[] = []
   const outward: Contribution[] = []
   for (let index = 0; index < barrier.calls.length; index++) {
     const slot = barrier.slots.get(index)
-    if (!counted(index) || (slot?.status !== 'arrived' && slot?.status !== 'escaped')) continue
+    if (counted?.has(index) === false || (slot?.status !== 'arrived' && slot?.status !== 'escaped')) continue
     for (const item of slot.carried) (item.for === barrier.id ? here : outward).push(item)
   }
   return { here: byId(here, (item) => item.branch), outward }
@@ -57,7 +59,9 @@ export function contributions(barrier: Barrier, deciding: readonly number[] | nu
 
 /** The values of the slots that arrived, in slot order; a slot that arrived with none gives `undefined`, which JSON can't hold in a list. */
 export function valuesOf(slots: readonly Slot[]): readonly unknown[] {
-  return slots.filter((slot) => slot.status === 'arrived').map((slot) => slot.value)
+  const values: unknown[] = []
+  for (const slot of slots) if (slot.status === 'arrived') values.push(slot.value)
+  return values
 }
 
 /** What the waiting agent is shown of a join. */

@@ -93,50 +93,31 @@ export function messageAt({ from, calls }: Siblings, slot: number): TurnMessage 
   return request === undefined ? { kind: 'request', from } : { kind: 'request', from, value: request }
 }
 
-export function oneAsOpened(siblings: Siblings, slot: number, id: string): Branch {
-  const { started: all, startSeq, startAt, ticket } = siblings
-  const agent = siblings.calls[slot]?.to ?? ''
-  if (slot < all) return one(siblings, slot, id, agent, startSeq + slot, startAt, started, null, null)
-  return one(siblings, slot, id, agent, 0, 0, { status: 'ready', ticket: ticket + slot }, null, null)
-}
-
-export function oneHeld(siblings: Siblings, slot: number, id: string, action: Invoke): Branch {
-  const from = siblings.calls[slot]?.to ?? ''
-  const requests = action.request === undefined ? { from } : { from, value: action.request }
-  return one(siblings, slot, id, action.to, 0, 0, held, requests, action)
-}
-
-function one(
-  siblings: Siblings,
-  slot: number,
-  id: string,
-  agent: string,
-  startSeq: number,
-  startAt: number,
-  standing: Branch['standing'],
-  requests: Branch['requests'],
-  action: Branch['action'],
-): Branch {
+/** One of them, as it was opened or has started, or as it is held since it did this. */
+export function oneOf(siblings: Siblings, slot: number, id: string, action: Invoke | undefined): Branch {
+  const to = siblings.calls[slot]?.to ?? ''
+  const isHeld = action !== undefined
+  const hasStarted = !isHeld && slot < siblings.started
   return {
     id,
-    agent,
+    agent: isHeld ? action.to : to,
     scope: siblings.scope,
     slot,
     slots: null,
     depth: siblings.depth,
     turn: 1,
     attempt: 1,
-    startSeq,
-    startAt,
+    startSeq: hasStarted ? siblings.startSeq + slot : 0,
+    startAt: hasStarted ? siblings.startAt : 0,
     rejections: 0,
     failures: 0,
-    standing,
+    standing: isHeld ? held : hasStarted ? started : { status: 'ready', ticket: siblings.ticket + slot },
     state: undefined,
     message: messageAt(siblings, slot),
-    requests,
+    requests: !isHeld ? null : action.request === undefined ? { from: to } : { from: to, value: action.request },
     carried: noCarried,
     memory: null,
-    action,
+    action: action ?? null,
     children: 0,
     forks: 0,
     asks: 0,

@@ -15,23 +15,29 @@ const never = 2 ** 30
 /**
  * What stands at the slots of a barrier. Persistent, as a trie is, but a slot is nearly always written once and in one order: so all
  * versions share one log, and each sees as much of it as was there when it was made. A version that is not the latest of its log, or that
- * changes what is written, takes a copy.
+ * changes what is written, takes a copy. Who made a version under an `edit` token may change it in place, as with a trie.
  */
 export class SlotMap<V> {
-  readonly #log: Log<V>
-  readonly #count: number
-  readonly size: number
+  #log: Log<V>
+  #count: number
+  #size: number
+  readonly #edit: Edit | null
 
-  private constructor(log: Log<V>, size: number) {
+  private constructor(log: Log<V>, count: number, size: number, edit: Edit | null) {
     this.#log = log
-    this.#count = log.length
-    this.size = size
+    this.#count = count
+    this.#size = size
+    this.#edit = edit
   }
 
   static from<V>(entries: Iterable<readonly [number, V]>, edit: Edit | null = null): SlotMap<V> {
     const log: Log<V> = { values: [], places: [], length: 0, edit }
     for (const [index, value] of entries) write(log, index, value)
-    return new SlotMap(log, log.length)
+    return new SlotMap(log, log.length, log.length, edit)
+  }
+
+  get size(): number {
+    return this.#size
   }
 
   get(index: number): V | undefined {
@@ -39,11 +45,14 @@ export class SlotMap<V> {
     return place !== undefined && place < this.#count ? this.#log.values[index] : undefined
   }
 
-  set(index: number, value: V): SlotMap<V> {
-    if (this.get(index) !== undefined) return this.delete(index, null).set(index, value)
-    const log = this.#log.length === this.#count ? this.#log : SlotMap.from(this.entries()).#log
-    write(log, index, value)
-    return new SlotMap(log, this.size + 1)
+  set(index: number, value: V, edit: Edit | null = null): SlotMap<V> {
+    if (this.get(index) !== undefined) return this.delete(index, edit).set(index, value, edit)
+    const own = edit !== null && this.#edit === edit ? this : new SlotMap(this.#log, this.#count, this.#size, edit)
+    if (own.#log.length !== own.#count) own.#log = SlotMap.from(this.entries(), edit).#log
+    write(own.#log, index, value)
+    own.#count = own.#log.length
+    own.#size++
+    return own
   }
 
   delete(index: number, edit: Edit | null): SlotMap<V> {
@@ -52,7 +61,7 @@ export class SlotMap<V> {
     const log = isOwn ? this.#log : SlotMap.from(this.entries(), edit).#log
     log.values[index] = undefined
     log.places[index] = never
-    return new SlotMap(log, this.size - 1)
+    return new SlotMap(log, log.length, this.#size - 1, edit)
   }
 
   /** In the order of the slots, whatever the order in which they were written. */

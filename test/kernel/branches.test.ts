@@ -196,7 +196,7 @@ test('property: they hold what a map holds, in every version, whatever was made 
       for (const before of versions)
         for (const after of versions)
           expect(
-            Branches.begunSince(before.branches, after.branches)
+            Branches.begunSince(before.branches, before.seq, after.branches)
               .map(({ branch }) => branch)
               .sort(),
           ).toEqual(begun(before, after))
