@@ -6,17 +6,16 @@ import type { Failure } from '../kernel/failure.js'
 import type { Join } from '../kernel/join.js'
 import { jsonSize, toJson } from '../kernel/json.js'
 import type { Branch, State } from '../kernel/state.js'
-import { waitingAgent } from '../kernel/state.js'
 import { likely } from '../kernel/validate.js'
 import { bytesOver } from '../define/bytes-over.js'
 import type { Checked } from '../define/check-schema.js'
 import { asJson, checkedJson } from '../define/check-schema.js'
 import { failureOf, tooLarge } from '../define/failure-of.js'
 import type { Maybe } from '../define/maybe.js'
-import { andThen, isLater } from '../define/maybe.js'
+import { andThen } from '../define/maybe.js'
 import { aSchema } from '../define/option-check.js'
 import { jsonSchemaOf } from '../define/json-schema.js'
-import { invokeForm, schemaOfSent } from './invoke-form.js'
+import { invokeForm } from './invoke-form.js'
 import { takenSize } from './taken-action.js'
 
 /** A returned action that is data and passes the schemas, with the live schema of an ask; or why it is sent back. */
@@ -32,19 +31,29 @@ export function verifyAction(
   definition: TopologyInternals,
   state: State,
   branch: Branch,
+  waiting: string | null,
   returned: unknown,
   maxValue: number,
 ): Maybe<Verified> {
-  const verifying = verify(definition, state, branch, returned)
-  return isLater(verifying) ? verifying.then((verified) => fitting(branch, verified, maxValue)) : fitting(branch, verifying, maxValue)
+  if (typeof returned !== 'object' || returned === null || !('type' in returned))
+    return { problem: `${branch.agent} (branch ${branch.id}) returned ${described(returned)}: ${howTo}` }
+  const given = returned as Given
+  const taken = takenSize(given)
+  // Of what most turns return nobody has anything to say.
+  if (taken !== null && isFree(definition, branch, waiting, given))
+    return fitting(branch, { action: given as unknown as Action }, taken, maxValue)
+  const verifying = verify(definition, state, branch, waiting, given, taken !== null)
+  const sized = (verified: Verified): Verified => {
+    if ('problem' in verified) return verified
+    return fitting(branch, verified, takenSize(verified.action) ?? jsonSize(verified.action), maxValue)
+  }
+  return verifying instanceof Promise ? verifying.then(sized) : sized(verifying)
 }
 
 /** Throws if the store does not take it. */
-function fitting({ agent }: Branch, verified: Verified, maxValue: number): Verified {
-  if ('problem' in verified) return verified
-  const { action } = verified
-  const size = bytesOver(maxValue, takenSize(action) ?? jsonSize(action), action)
-  if (size !== null) throw tooLarge(`what ${agent} returned`, size, maxValue)
+function fitting({ agent }: Branch, verified: Extract<Verified, { action: Action }>, size: number, maxValue: number): Verified {
+  const over = bytesOver(maxValue, size, verified.action)
+  if (over !== null) throw tooLarge(`what ${agent} returned`, over, maxValue)
   return verified
 }
 
@@ -89,16 +98,19 @@ function noOption(type: string, option: string, known: readonly string[]): strin
   return `${type} has no option '${option}'${likely(option, known)}; it has ${known.length === 0 ? 'none' : known.join(', ')}`
 }
 
-function verify(definition: TopologyInternals, state: State, branch: Branch, returned: unknown): Maybe<Verified> {
-  if (typeof returned !== 'object' || returned === null || !('type' in returned))
-    return { problem: `${branch.agent} (branch ${branch.id}) returned ${described(returned)}: ${howTo}` }
-  const given = returned as Record<string, unknown> & { readonly type: unknown }
-  const isTaken = takenSize(given) !== null
-  // Of what most turns return nobody has anything to say.
-  if (isTaken && isFree(definition, state, branch, given)) return { action: given as unknown as Action }
+type Given = Readonly<Record<string, unknown>> & { readonly type: unknown }
+
+function verify(
+  definition: TopologyInternals,
+  state: State,
+  branch: Branch,
+  waiting: string | null,
+  given: Given,
+  isTaken: boolean,
+): Maybe<Verified> {
   const unknown = typeof given.type === 'string' ? unknownProblem(given.type, given) : null
   if (unknown !== null) return { problem: unknown }
-  const check = new Checker(definition, state, branch, isTaken ? (given as unknown as Action) : null)
+  const check = new Checker(definition, state, branch, waiting, isTaken ? (given as unknown as Action) : null)
   const carry = check.state(given['state'])
   if ('problem' in carry) return carry
   switch (given.type) {
@@ -120,10 +132,11 @@ function verify(definition: TopologyInternals, state: State, branch: Branch, ret
 }
 
 /** Whether an action that its turn has made sends a value and nothing else, and no schema asks for more of that. */
-function isFree(definition: TopologyInternals, state: State, branch: Branch, given: Readonly<Record<string, unknown>>): boolean {
+function isFree({ agents, output }: TopologyInternals, { agent }: Branch, waiting: string | null, given: Given): boolean {
   if (given['options'] !== undefined || given['state'] !== undefined) return false
-  if (given['type'] === 'reply') return schemaOfSent(definition, state, branch, waitingAgent(state, branch)) === undefined
-  return given['type'] === 'finish' && (definition.output ?? definition.agents[branch.agent]?.output) === undefined
+  if (agents[agent]?.output !== undefined) return false
+  if (given.type === 'reply') return waiting === null || agents[waiting]?.input === undefined
+  return given.type === 'finish' && output === undefined
 }
 
 /** What an action that was made by hand fails with: as if it had been thrown, so that a code of its own is data. Who fails on purpose is not tried again. */
@@ -153,13 +166,15 @@ class Checker {
   readonly #definition: TopologyInternals
   readonly #state: State
   readonly #branch: Branch
+  readonly #waiting: string | null
   /** The action itself, if its values were taken when it was made: what no schema changes is left as it is. */
   readonly #taken: Action | null
 
-  constructor(definition: TopologyInternals, state: State, branch: Branch, taken: Action | null) {
+  constructor(definition: TopologyInternals, state: State, branch: Branch, waiting: string | null, taken: Action | null) {
     this.#definition = definition
     this.#state = state
     this.#branch = branch
+    this.#waiting = waiting
     this.#taken = taken
   }
 
@@ -181,7 +196,7 @@ class Checker {
   }
 
   reply(returned: unknown, carry: Carry): Maybe<Verified> {
-    return andThen(this.#sent(waitingAgent(this.#state, this.#branch), returned), (value) => {
+    return andThen(this.#sent(this.#waiting, returned), (value) => {
       if ('problem' in value) return value
       if (this.#taken !== null && value.value === returned) return { action: this.#taken }
       return { action: Object.freeze({ type: 'reply', ...given('value', value.value), ...carry }) }
@@ -197,6 +212,8 @@ class Checker {
     const { compensate } = fork
     if (compensate !== undefined && typeof compensate !== 'boolean') return { problem: 'the compensate of a fork is true or false' }
     const calls: Call[] = []
+    const { agents } = this.#definition
+    let isFree = true
     const listed = fork['calls'] as readonly unknown[]
     for (let index = 0; index < listed.length; index++) {
       const call = listed[index]
@@ -204,6 +221,7 @@ class Checker {
       if (typeof to !== 'string') return { problem: `call ${index} of the fork names no agent` }
       const other = otherThanCall(call as object)
       if (other !== null) return { problem: `call ${index} of the fork has no option '${other}': a call is { to, request }` }
+      if (agents[to]?.input !== undefined) isFree = false
       if (this.#taken !== null) calls.push(call as Call)
       else {
         const request = asJson((call as { request?: unknown }).request, `the request to ${to}`)
@@ -211,7 +229,9 @@ class Checker {
         calls.push(Object.freeze({ to, ...given('request', request.value) }))
       }
     }
-    return andThen(this.#received(calls), (received) => {
+    if (this.#taken !== null && isFree && compensate !== false) return { action: this.#taken }
+    // No schema is asked before all calls are taken, because one may take its time.
+    return andThen(isFree ? calls : this.#asReceived(calls), (received) => {
       if ('problem' in received) return received
       const made = {
         type: 'fork' as const,
@@ -224,11 +244,7 @@ class Checker {
     })
   }
 
-  /** The calls as those who are called take them. No schema is asked before all of them are taken, because one may take its time. */
-  #received(calls: Call[]): Maybe<Call[] | { readonly problem: string }> {
-    return calls.some(({ to }) => this.#definition.agents[to]?.input !== undefined) ? this.#asReceived(calls) : calls
-  }
-
+  /** The calls as those who are called take them. */
   async #asReceived(calls: readonly Call[]): Promise<Call[] | { readonly problem: string }> {
     const received: Call[] = []
     for (const [index, { to, request }] of calls.entries()) {

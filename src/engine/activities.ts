@@ -26,7 +26,7 @@ import {
   resultOf,
   unknownOutcome,
 } from './activity-outcome.js'
-import type { ExecutionPort } from './execution.js'
+import type { ExecutionPort } from './run-port.js'
 import type { ActivityOutcome } from './seam.js'
 import { turnOver } from './turn-over.js'
 

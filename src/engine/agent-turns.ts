@@ -1,19 +1,13 @@
-import type { AgentCode } from '../define/agent-code.js'
 import type { Internals } from '../define/definition.js'
 import type { Command } from '../kernel/command.js'
 import type { Failure } from '../kernel/failure.js'
 import { illegal } from '../kernel/legal.js'
-import type { Attempt, State } from '../kernel/state.js'
+import type { State } from '../kernel/state.js'
 import type { AgentBody } from './agent-record.js'
 
 /** The agents of a definition. The steps of a graph are none, except that a step may run a definition of its own. */
 export function agentsOf(internals: Internals): readonly string[] {
   return internals.kind === 'topology' ? Object.keys(internals.agents) : []
-}
-
-/** Whose turn it is, if it is that of an agent. */
-export function agentOf(definition: Internals | null, { agent }: Attempt): AgentCode | null {
-  return definition?.kind === 'topology' ? (definition.agents[agent] ?? null) : null
 }
 
 /** Whether an attempt has failed, by what it says; null if it says nothing of the kind. */

@@ -31,6 +31,18 @@ export interface Update {
   readonly put?: Put
 }
 
+/** What this process knows of one agent, and has of it. */
+export interface AgentHere {
+  readonly name: string
+  /** Its record, and of which revision of the store's; undefined: there is none that is known here. */
+  body: AgentBody | undefined
+  stored: number
+  /** How many of its turns have begun here and not ended. */
+  inFlight: number
+  /** It works, and nobody holds it back or tries it: then nothing is asked of a turn that begins, and nothing counted of one that worked. */
+  isFree: boolean
+}
+
 /**
  * The agents of a store as this process knows them.
  *
@@ -41,8 +53,7 @@ export interface Update {
  */
 export class Agents {
   readonly #port: AgentsPort
-  readonly #known = new Map<string, { readonly stored: number; readonly body: AgentBody }>()
-  readonly #inFlight = new Map<string, number>()
+  readonly #here = new Map<string, AgentHere>()
   readonly #settling = new Map<string, Promise<void>>()
   readonly #probing = new Set<string>()
 
@@ -53,15 +64,15 @@ export class Agents {
   /** Reads what others have changed. */
   async refresh(): Promise<void> {
     for (const { key, revision, body } of await this.#port.store.records(agentKind))
-      if (revision > (this.#known.get(key)?.stored ?? 0)) this.#read(key, revision, body)
+      if (revision > this.here(key).stored) this.#read(key, revision, body)
   }
 
   /** Registers those that the store has not heard of. */
   async register(names: readonly string[]): Promise<void> {
-    const unknown = names.filter((name) => !this.#known.has(name))
+    const unknown = names.filter((name) => this.known(name) === undefined)
     if (unknown.length === 0) return
     await this.refresh()
-    const missing = unknown.filter((name) => !this.#known.has(name))
+    const missing = unknown.filter((name) => this.known(name) === undefined)
     if (missing.length === 0) return
     const body = registered(this.#port.clock.now())
     const verdicts = await this.#port.store.commit(
@@ -83,15 +94,22 @@ export class Agents {
     }
   }
 
+  here(name: string): AgentHere {
+    const known = this.#here.get(name)
+    if (known !== undefined) return known
+    const here: AgentHere = { name, body: undefined, stored: 0, inFlight: 0, isFree: true }
+    this.#here.set(name, here)
+    return here
+  }
+
   known(name: string): AgentBody | undefined {
-    return this.#known.get(name)?.body
+    return this.#here.get(name)?.body
   }
 
   // ── turns ──────────────────────────────────────────────────────────────────────────────────────────────
 
   /** May a turn begin? `of` is which: while an agent is starting, only the one that tries may. */
-  admission(name: string, whenStopped: 'fail' | 'wait', of: () => string): Admission {
-    const body = this.#known.get(name)?.body
+  admission({ body }: AgentHere, whenStopped: 'fail' | 'wait', of: () => string): Admission {
     if (body === undefined) return 'go'
     switch (body.status) {
       case 'pending':
@@ -109,21 +127,14 @@ export class Agents {
     }
   }
 
-  begins(name: string): void {
-    this.#inFlight.set(name, (this.#inFlight.get(name) ?? 0) + 1)
-  }
-
-  /** A turn has ended here, or was not begun after all. */
-  ends(name: string, of: () => string): void {
-    const left = (this.#inFlight.get(name) ?? 1) - 1
-    this.#inFlight.set(name, left)
+  /** A turn of an agent that is not free has ended here, or was not begun after all. */
+  ended({ name, inFlight, body }: AgentHere, of: () => string): void {
     this.unprobe(name, of)
-    if (left === 0 && this.known(name)?.runtime === 'stopping') void this.#quietly(this.settle(name))
+    if (inFlight === 0 && body?.runtime === 'stopping') void this.#quietly(this.settle(name))
   }
 
   /** Whether something is to be written of what an attempt has come to: not of an agent that works. */
-  counts(name: string, breaker: Breaker | undefined, failed: boolean): boolean {
-    const body = this.known(name)
+  counts({ body }: AgentHere, breaker: Breaker | undefined, failed: boolean): boolean {
     return body !== undefined && (failed ? breaker !== undefined : body.failures > 0 || body.probe !== null)
   }
 
@@ -165,7 +176,7 @@ export class Agents {
       const found = await store.record(agentKind, name)
       if (found === null) throw notFound(name)
       const before = decodeAgent(name, found.body)
-      if (found.revision > (this.#known.get(name)?.stored ?? 0)) this.#learn(name, found.revision, before)
+      if (found.revision > this.here(name).stored) this.#learn(name, found.revision, before)
       const { body, put } = await make(before)
       if (body === null && put === undefined) return before
       const wakeMarked = { kind: agentKind, key: name, at: clock.now() }
@@ -199,7 +210,7 @@ export class Agents {
 
   async #settle(name: string): Promise<void> {
     const { worker, clock } = this.#port
-    const isQuiet = (): boolean => (this.#inFlight.get(name) ?? 0) === 0
+    const isQuiet = (): boolean => this.here(name).inFlight === 0
     const seen = this.known(name)
     if (seen?.runtime !== 'stopping' || !isQuiet()) return
     const living = await this.#living()
@@ -220,9 +231,9 @@ export class Agents {
 
   /** Workers come and go: what waits for one that is gone goes on. */
   async watched(): Promise<void> {
-    const open = [...this.#known].filter(([, { body }]) => body.runtime === 'stopping' || body.probe !== null)
+    const open = [...this.#here.values()].filter(({ body }) => body !== undefined && (body.runtime === 'stopping' || body.probe !== null))
     if (open.length === 0) return
-    await this.#quietly(this.#goOn(open.map(([name]) => name)))
+    await this.#quietly(this.#goOn(open.map(({ name }) => name)))
   }
 
   async #goOn(names: readonly string[]): Promise<void> {
@@ -241,11 +252,14 @@ export class Agents {
   }
 
   #learn(name: string, stored: number, body: AgentBody): void {
-    const before = this.#known.get(name)
-    if (before !== undefined && before.stored >= stored) return
-    this.#known.set(name, { stored, body })
+    const here = this.here(name)
+    const before = here.body
+    if (before !== undefined && here.stored >= stored) return
+    here.stored = stored
+    here.body = body
+    here.isFree = isFree(body)
     if (body.runtime === 'stopping') void this.#quietly(this.settle(name))
-    if (before?.body.revision !== body.revision) this.#port.changed(name)
+    if (before?.revision !== body.revision) this.#port.changed(name)
   }
 
   /** What nobody waits for must not fail unheard. What it was about is looked at again when workers are watched. */
@@ -259,6 +273,11 @@ export class Agents {
       })
     }
   }
+}
+
+function isFree({ status, runtime, failures, probe }: AgentBody): boolean {
+  const works = (status === 'pending' || status === 'running') && runtime !== 'starting' && runtime !== 'stopping'
+  return works && failures === 0 && probe === null
 }
 
 /** There is no agent of this name on the store. */

@@ -1,4 +1,3 @@
-import type { Internals } from '../define/definition.js'
 import type { Maybe } from '../define/maybe.js'
 import type { Command } from '../kernel/command.js'
 import { entryOf } from '../kernel/fold-undo.js'
@@ -9,26 +8,23 @@ import { thrownText } from '../kernel/thrown-text.js'
 import type { UndoAttempt } from '../kernel/undo-state.js'
 import { pricesFrom } from '../models/price.js'
 import { Toolboxes } from '../models/toolboxes.js'
-import { agentOf, failedBy, rejectedBy } from './agent-turns.js'
 import type { Alarms } from './alarms.js'
 import { endChildRun, undoChildRun } from './child-run.js'
 import type { Engine } from './engine.js'
 import { Execution } from './execution.js'
-import { Gate } from './gate.js'
+import { Gate, type Lane } from './gate.js'
 import { turnId } from './held-turns.js'
 import type { Outcome, RunEntry } from './run-entry.js'
-import { RunPort, type SharedPort } from './run-port.js'
+import { type Actor, RunPort, type SharedPort } from './run-port.js'
 import { disposeResources, runResources } from './run-resources.js'
 import type { Held } from './seam.js'
 import { UndoExecution } from './undo-execution.js'
 
 /** A body on its way: it waits for room, has it and waits to be let go, runs, or is taken back before it runs. */
 export interface Body {
-  /** Whose room it takes; none of its own if it only waits for a run. */
-  readonly lane: string
+  /** Whose room it takes; null: it only waits for a run. */
+  readonly actor: { readonly lane: Lane | null }
   stage: 'waiting' | 'entered' | 'running' | 'gone'
-  /** Called when it has room. */
-  enter(): void
   run(): void
   /** What a harness is told of it. */
   held(): Held
@@ -38,31 +34,25 @@ export interface BodiesPort {
   readonly engine: Engine
   readonly alarms: Alarms
   concurrencyOf(agent: string): number
-  /** Whether its agent lets a turn begin; if not, it waits or fails. */
-  mayBegin(entry: RunEntry, attempt: Attempt): boolean
+  /** Whether its agent, which is not free, lets a turn begin; if not, it waits or fails. */
+  mayBegin(entry: RunEntry, attempt: Attempt, actor: Actor): boolean
   /** It was not begun after all, because of its agent. */
   again(entry: RunEntry, attempt: Attempt): void
   say(entry: RunEntry, command: Command, settled?: (outcome: Outcome) => void): void
   /** Resolves when there is room for what bodies come to; null: there is. */
   room(): Promise<void> | null
   /** Whether a body of a run may start: this process still owns it. Later, if too much is not durable yet. */
-  readonly mayStart: (entry: RunEntry) => Maybe<boolean>
+  mayStart(entry: RunEntry): Maybe<boolean>
   /** The same of a step of a body that goes on. */
-  readonly mayGoOn: (entry: RunEntry) => Maybe<boolean>
+  mayGoOn(entry: RunEntry): Maybe<boolean>
   /** A body of a run has ended. */
   ended(entry: RunEntry): void
 }
 
-/** Of what only waits for another run: with room of its own it would take that of the other's turns. */
-const noLane = ''
-/** What is said of an agent's concurrency is not said of a step that happens to have its name. */
-const stepLane = 'a step'
 const undoLane = 'an undo'
 
 /** How many bodies begin in one macrotask. */
 const atOnce = 256
-
-const noResources: ReadonlyMap<string, unknown> = new Map<string, unknown>([])
 
 /**
  * The bodies of turns and of undos that this process executes.
@@ -75,11 +65,6 @@ export class Bodies {
   readonly #gate: Gate
   readonly #toolboxes = new Toolboxes()
   readonly #shared: SharedPort
-  /**
-   * Attempts whose end is being counted for a breaker: that comes before it is decided, since a failure too many must keep the next one from
-   * starting. What an attempt says meanwhile, as that its body has ended after its time, waits for its turn.
-   */
-  readonly #counting = new Map<Attempt, Promise<void>>()
   /** Those that begin in the next macrotask. */
   #beginning: Body[] = []
   #isLetting = false
@@ -93,18 +78,13 @@ export class Bodies {
     this.#port = port
     const { options } = port.engine
     const { seam } = options
-    this.#gate = new Gate(options.concurrency, (agent) => port.concurrencyOf(agent))
+    this.#gate = new Gate(options.concurrency, (agent) => port.concurrencyOf(agent), this.#entered)
     this.#shared = {
-      engine: port.engine,
-      alarms: port.alarms,
+      ...port,
+      gate: this.#gate,
       toolboxes: this.#toolboxes,
       priceOf: pricesFrom(options.prices ?? {}),
       later: seam === undefined ? (task, afterMs) => this.#later(task, afterMs) : (task, afterMs) => seam.later(task, afterMs),
-      entered: (execution) => this.#entered(execution),
-      ended: (of, execution) => this.#ended(of, execution),
-      submit: (of, attempt, command, settled) => this.#submit(of, attempt, command, settled),
-      mayStart: port.mayStart,
-      mayGoOn: port.mayGoOn,
       resources: (entry) => this.#resources(entry),
       endChild: (entry, of) => this.#endChild(entry, of),
       childEnded: (entry, of) => this.#childEnded(entry, of),
@@ -122,11 +102,15 @@ export class Bodies {
   dispatch(entry: RunEntry, attempt: Attempt): void {
     const { definition } = entry
     if (definition === null || this.#port.engine.closed) return
+    // One for all executions of a run in a definition.
+    if (entry.port?.definition !== definition) entry.port = new RunPort(this.#shared, entry, definition)
+    const actor = entry.port.actorOf(attempt.agent)
     const id = attemptId(attempt.branch, attempt.turn, attempt.attempt)
-    if (entry.executions.has(id) || !this.#port.mayBegin(entry, attempt)) return
-    const execution = new Execution(this.#portOf(entry, definition), entry.state, { attempt, id, lane: laneOf(definition, attempt) })
+    if (entry.executions.has(id)) return
+    if (actor.here?.isFree === false && !this.#port.mayBegin(entry, attempt, actor)) return
+    const execution = new Execution(entry.port, actor, entry.state, attempt, id)
     entry.executions.set(id, execution)
-    this.#begin(execution)
+    this.#gate.enter(execution)
   }
 
   /** The attempt is not wanted any more: one that runs is told so, one that does not is over. */
@@ -173,47 +157,6 @@ export class Bodies {
     this.#port.say(entry, { type: 'turn.settle', branch, agent, turn, attempt, how: 'ended', ...late })
   }
 
-  #ended({ entry, definition }: RunPort, execution: Execution): void {
-    const { attempt, id } = execution
-    // After it was fenced off, another execution may have its place.
-    const isLast = entry.executions.get(id) === execution
-    if (isLast) entry.executions.delete(id)
-    this.#leave(execution)
-    const agent = agentOf(definition, attempt)
-    if (agent !== null) this.#port.engine.agents.ends(agent.name, () => turnId(entry, attempt))
-    if (isLast && execution.heldBack && entry.owner !== null) this.#port.again(entry, attempt)
-    this.#port.ended(entry)
-  }
-
-  /** One for all executions of a run in a definition. */
-  #portOf(entry: RunEntry, definition: Internals): RunPort {
-    if (entry.port?.definition !== definition) entry.port = new RunPort(this.#shared, entry, definition)
-    return entry.port
-  }
-
-  /** What an execution has to say, after what is being counted of its attempt. */
-  #submit({ entry, definition }: RunPort, attempt: Attempt, command: Command, settled: (outcome: Outcome) => void): void {
-    const counted = this.#attempted(entry, definition, attempt, command)
-    if (counted !== null) this.#counting.set(attempt, counted)
-    const waitsFor = this.#counting.size === 0 ? undefined : this.#counting.get(attempt)
-    if (waitsFor === undefined) return this.#port.say(entry, command, settled)
-    void waitsFor.then(() => {
-      this.#counting.delete(attempt)
-      this.#port.say(entry, command, settled)
-    })
-  }
-
-  /** Whether its agent worked, for its breaker; null: there is nothing to wait for. */
-  #attempted(entry: RunEntry, definition: Internals, attempt: Attempt, command: Command): Promise<void> | null {
-    const failed = failedBy(command)
-    // Of a run that another worker has, nothing is said any more.
-    const agent = failed === null || entry.owner === null ? null : agentOf(definition, attempt)
-    const { agents } = this.#port.engine
-    if (agent === null || failed === null || !agents.counts(agent.name, agent.options.breaker, failed)) return null
-    const rejected = (): boolean => rejectedBy(command, entry.state)
-    return agents.attempted(agent.name, () => turnId(entry, attempt), agent.options.breaker, { failed, rejected })
-  }
-
   // ── undos ──────────────────────────────────────────────────────────────────────────────────────────────
 
   undo(entry: RunEntry, undo: UndoAttempt): void {
@@ -230,11 +173,10 @@ export class Bodies {
         definition,
         graceMs: options.graceMs,
         maxValue: options.store.promises.maxValue,
-        entered: () => this.#entered(execution),
         ended: () => {
           const isLast = entry.undos.get(undo.of) === execution
           if (isLast) entry.undos.delete(undo.of)
-          this.#leave(execution)
+          this.#gate.leave(execution)
           if (isLast && entry.owner !== null) this.#undoAgain(entry, undo, execution.heldBack)
           this.#port.ended(entry)
         },
@@ -248,10 +190,10 @@ export class Bodies {
       },
       entry.state,
       undo,
-      what === 'child' ? noLane : undoLane,
+      { lane: what === 'child' ? null : this.#gate.lane(undoLane) },
     )
     entry.undos.set(undo.of, execution)
-    this.#begin(execution)
+    this.#gate.enter(execution)
   }
 
   /** An undo that had not begun may begin, if its run was resumed meanwhile; and so may the next attempt at one that has run out of time. */
@@ -262,18 +204,13 @@ export class Bodies {
 
   // ── both ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  #begin(body: Body): void {
-    if (body.lane === noLane) this.#entered(body)
-    else this.#gate.enter(body)
-  }
-
   /** It has room: it begins in the next macrotask, or when a harness lets it. */
-  #entered(body: Body): void {
+  readonly #entered = (body: Body): void => {
     body.stage = 'entered'
     const { seam } = this.#port.engine.options
     if (seam !== undefined) return seam.hold(body.held(), () => go(body))
     this.#beginning.push(body)
-    this.#letGoSoon()
+    if (!this.#isLetting) this.#letGoSoon()
   }
 
   /** So many at once that others have their turn in between, and that the first may have ended before the last begins. */
@@ -284,11 +221,10 @@ export class Bodies {
     this.#beginning = bodies.length > atOnce ? bodies.splice(atOnce) : []
     this.#isLetting = false
     for (const body of bodies) go(body)
-    if (this.#beginning.length > 0) this.#letGoSoon()
+    if (this.#beginning.length > 0 && !this.#isLetting) this.#letGoSoon()
   }
 
   #letGoSoon(): void {
-    if (this.#isLetting) return
     this.#isLetting = true
     setImmediate(this.#letGo)
   }
@@ -297,11 +233,7 @@ export class Bodies {
     const { stage } = body
     if (stage === 'running' || stage === 'gone') return
     body.stage = 'gone'
-    this.#leave(body)
-  }
-
-  #leave(body: Body): void {
-    if (body.lane !== noLane) this.#gate.leave(body)
+    this.#gate.leave(body)
   }
 
   #later(task: () => void, afterMs: number | undefined): void {
@@ -390,9 +322,7 @@ export class Bodies {
 
   /** Made before the first turn of a run in this process. */
   #resources(entry: RunEntry): Maybe<ReadonlyMap<string, unknown>> {
-    const { resources } = this.#port.engine.options
-    if (resources.length === 0) return noResources
-    entry.resources ??= runResources(resources, entry.state)
+    entry.resources ??= runResources(this.#port.engine.options.resources, entry.state)
     return entry.resources
   }
 
@@ -414,11 +344,6 @@ export class Bodies {
       () => {},
     )
   }
-}
-
-function laneOf(definition: Internals, { agent }: Attempt): string {
-  if (definition.kind === 'topology') return agent
-  return definition.steps[agent]?.kind === 'child' ? noLane : stepLane
 }
 
 /** Runs a body that was not taken back, once, however often it is let go. */

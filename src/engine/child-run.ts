@@ -146,8 +146,8 @@ export async function missedBy(engine: Engine, state: State): Promise<Command | 
  * What happened to the runs above one has reached it when this resolves: nothing of it begins before. Whoever said it may have looked for
  * that run before it was there, or be on the way down to it.
  */
-export function alignWithAbove(engine: Engine, entry: RunEntry): Maybe<void> {
-  return entry.state.run?.parent === null ? undefined : patiently(engine, () => broughtDown(engine, entry))
+export function alignWithAbove(engine: Engine, entry: RunEntry): Promise<void> {
+  return patiently(engine, () => broughtDown(engine, entry))
 }
 
 /** From the first of them down: what one has missed the next has missed too. */

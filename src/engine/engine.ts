@@ -14,6 +14,7 @@ import { attemptsOf, isOver, newState } from '../kernel/state.js'
 import { thrownText } from '../kernel/thrown-text.js'
 import type { ModelSource } from '../models/model-factory.js'
 import type { Prices } from '../models/price.js'
+import type { Recorded } from './activities.js'
 import { agentsOf } from './agent-turns.js'
 import { Agents } from './agents.js'
 import { Alarms } from './alarms.js'
@@ -155,16 +156,15 @@ export class Engine {
       engine: this,
       alarms: this.#alarms,
       concurrencyOf: (agent) => this.#agentConcurrency(agent),
-      mayBegin: (entry, attempt) => this.#heldTurns.mayBegin(entry, attempt),
+      mayBegin: (entry, attempt, actor) => this.#heldTurns.mayBegin(entry, attempt, actor),
       again: (entry, attempt) => this.#heldTurns.again(entry, attempt),
-      say: (entry, command, settled) => this.#say(entry, command, settled),
+      say: this.#say,
       room: () => (this.#backlog.isFull ? this.#backlog.room() : null),
-      mayStart: (entry) => {
-        const aligning = alignWithAbove(this, entry)
-        return isLater(aligning) ? aligning.then(() => this.#mayStart(entry)) : this.#mayStart(entry)
-      },
+      mayStart: this.#mayStart,
       mayGoOn: (entry) => (this.#backlog.isFull ? this.#startLater(entry) : this.#lookout.goesOnOwning(entry)),
       ended: (entry) => {
+        // Others have ended in the same commit or were aborted: the last of them asks.
+        if (entry.executions.size > entry.state.running) return
         if (isOver(entry.state)) this.#forget(entry)
         else if (!this.#closed) this.#keepOrLetGo(entry)
       },
@@ -355,7 +355,7 @@ export class Engine {
   }
 
   /** What an execution or a timer has to say. After the engine was closed it is said to nobody: the run goes on elsewhere. */
-  #say(entry: RunEntry, command: Command, settled: (outcome: Outcome) => void = nothing): void {
+  readonly #say = (entry: RunEntry, command: Command, settled: (outcome: Outcome) => void = nothing): void => {
     if (this.#closed) return
     const { seam } = this.options
     if (seam === undefined) return this.#loop.say(entry, command, settled)
@@ -377,14 +377,13 @@ export class Engine {
     let claimed = false
     for (let place = 0; place < events.length; place++) {
       const event = events[place]
-      if (event === undefined) continue
-      this.#route(entry, event)
-      if (event.type === 'run.claimed' && event.epoch === entry.owner?.epoch) {
+      if (event?.type === 'activity.completed' || event?.type === 'activity.failed') this.#route(entry, event)
+      if (event?.type === 'run.claimed' && event.epoch === entry.owner?.epoch) {
         claimed = true
         entry.claiming = false
       }
       // One before this worker's own claim was the last owner's.
-      if (event.type === 'run.released' && !entry.claiming) this.#lost(entry)
+      if (event?.type === 'run.released' && !entry.claiming) this.#lost(entry)
     }
     const { owner } = entry
     // Whoever claims a run performs all that is outstanding in it, not only what came last; and nothing before that is durable.
@@ -403,16 +402,18 @@ export class Engine {
   #recorded(entry: RunEntry, events: readonly Event[], state: State): void {
     entry.state = state
     this.options.seam?.committed(entry.id, events, state)
-    for (let place = 0; place < events.length; place++) this.#route(entry, events[place] as Event)
+    for (let place = 0; place < events.length; place++) {
+      const event = events[place]
+      if (event?.type === 'activity.completed' || event?.type === 'activity.failed') this.#route(entry, event)
+    }
     // Something other than its sleep may have woken it.
     this.#waiting.delete(entry)
     this.#tellWaiting(entry)
   }
 
   /** A recorded activity reaches the execution that waits for it. */
-  #route(entry: RunEntry, event: Event): void {
-    if (event.type === 'activity.completed' || event.type === 'activity.failed')
-      entry.executions.get(attemptId(event.branch, event.turn, event.attempt))?.recorded(event)
+  #route(entry: RunEntry, event: Recorded): void {
+    entry.executions.get(attemptId(event.branch, event.turn, event.attempt))?.recorded(event)
   }
 
   /** The one switch over effects: starts what came to be owed. */
@@ -462,8 +463,11 @@ export class Engine {
     entry.alarms.delete(timer)
   }
 
-  #mayStart(entry: RunEntry): Maybe<boolean> {
-    return this.#backlog.isFull || isMarkedStill(entry) ? this.#startLater(entry) : this.#lookout.stillOwns(entry)
+  /** Whether a body may start. What happened to the runs above has reached its run first. */
+  readonly #mayStart = (entry: RunEntry, isAligned = entry.state.run?.parent === null): Maybe<boolean> => {
+    if (!isAligned) return alignWithAbove(this, entry).then(() => this.#mayStart(entry, true))
+    const isLate = this.#backlog.isFull || (entry.marked.size > 0 && isMarkedStill(entry))
+    return isLate ? this.#startLater(entry) : this.#lookout.stillOwns(entry)
   }
 
   /** Too much is not durable yet, or the store takes a turn for one that still waits for its agent: the effect waits, and by then the run may be another's. */

@@ -1,14 +1,12 @@
 import type { AgentCode } from '../define/agent-code.js'
-import type { Definition, GraphInternals, Internals, TopologyInternals } from '../define/definition.js'
-import type { LanguageModel } from '../define/language-model.js'
+import type { GraphInternals, TopologyInternals } from '../define/definition.js'
 import type { Maybe } from '../define/maybe.js'
-import { andThen, isLater, settle } from '../define/maybe.js'
+import { andThen } from '../define/maybe.js'
 import { wantsRetry } from '../define/retry.js'
 import type { Resource } from '../define/resource.js'
-import type { Schema } from '../define/schema.js'
 import type { Turn } from '../define/turn.js'
 import type { ActivityContext, StepOptions } from '../define/work.js'
-import type { ActivitySpeaker, Command, Refusal } from '../kernel/command.js'
+import type { Command, Refusal } from '../kernel/command.js'
 import type { Failure } from '../kernel/failure.js'
 import { toJson } from '../kernel/json.js'
 import type { LateWork } from '../kernel/event.js'
@@ -16,79 +14,25 @@ import { sent } from '../kernel/fold-undo.js'
 import { seededUnit } from '../kernel/retry.js'
 import type { Attempt, Branch, State } from '../kernel/state.js'
 import type { Usage } from '../kernel/usage.js'
-import { branchOf, runsChild, shapeOf } from '../kernel/state.js'
-import type { PriceOf } from '../models/budget.js'
+import { branchOf, runsChild } from '../kernel/state.js'
 import type { ModelOutcome } from '../models/model-turn.js'
-import type { Toolboxes } from '../models/toolboxes.js'
 import { keyBeside } from '../models/turn-keys.js'
 import type { Verified } from './action-check.js'
 import { verifyAction } from './action-check.js'
 import type { ActivityOwner, Recorded } from './activities.js'
 import { Activities } from './activities.js'
-import type { Alarms } from './alarms.js'
 import { failureOf, storableFailure } from '../define/failure-of.js'
-import { type ChildDone, leftBy } from './child-run.js'
+import { leftBy } from './child-run.js'
 import { useOf } from './run-resources.js'
 import type { Body } from './bodies.js'
-import type { ActivityOutcome, Held, Seam } from './seam.js'
+import type { ExecutionPort, Actor } from './run-port.js'
+import type { Held } from './seam.js'
 import { playModel } from './model-body.js'
 import { besideWhen, stepCommand } from './step-body.js'
 import { checkStep } from './step-check.js'
 import { turnOver } from './turn-over.js'
 import { act, turnView } from './turn-view.js'
 import type { WorkParts } from './work-parts.js'
-import type { Clock } from './tutti.js'
-
-/** What the executions of a run need of it: one for all of them. */
-export interface ExecutionPort {
-  readonly clock: Clock
-  /** The clock that an attempt sleeps by; what it has as a deadline goes by the other. */
-  clockOf(attempt: Attempt): Clock
-  readonly alarms: Pick<Alarms, 'at'>
-  readonly graceMs: number
-  readonly maxValue: number
-  readonly definition: Internals
-  readonly runId: string
-  /** It has room. */
-  entered(execution: Execution): void
-  begins(attempt: Attempt): void
-  /** Nothing of it runs any more, or it is fenced off. */
-  ended(execution: Execution): void
-  /** A body, or a step of it, has returned after it was aborted: that is counted, and used for nothing. */
-  returnedLate(): void
-  readonly later: Seam['later']
-  /** Says something; `settled` is told, once, whether it was refused. */
-  submit(by: Attempt, command: Command, settled: (outcome: { readonly refusal?: Refusal | undefined }) => void): void
-  /** Whether this process still owns the run: asked before the turn. */
-  mayStart(): boolean | Promise<boolean>
-  /** The same, asked before each of its steps. */
-  mayGoOn(): boolean | Promise<boolean>
-  /** Whether it may begin now: its run is not paused and its agent may act, as far as was known when `mayStart` had its answer. */
-  isAdmitted(attempt: Attempt): boolean
-  readonly isPaused: boolean
-  /** Whether there is a harness that may know what activities come to; what this one does, if it knows it. */
-  readonly isPlayed: boolean
-  known(speaker: ActivitySpeaker): Promise<ActivityOutcome> | null
-  /** The run's resources, made before its first turn. */
-  resources(): Maybe<ReadonlyMap<string, unknown>>
-  /** A resource as an attempt is given it. */
-  lend(to: Attempt, name: string, value: unknown): unknown
-  emit(branch: string, agent: string, data: unknown): void
-  /** The model of an agent. */
-  model(ref: { readonly agent: string; readonly model: LanguageModel | string | undefined }): Promise<LanguageModel>
-  readonly toolboxes: Toolboxes
-  readonly priceOf: PriceOf
-  /** Tells on what a model says as it says it; null if nobody listens. */
-  listener(branch: string, agent: string, attempt: number): ((text: string) => void) | null
-  /** What an answer to this branch must be; undefined: nothing of its own. */
-  keepAskSchema(branch: string, schema: Schema | undefined): void
-  /** Runs a definition as a child of this attempt. */
-  child(attempt: Attempt, definition: Definition, input: unknown, signal: AbortSignal): Promise<ChildDone>
-  /** Ends the run that this attempt may have; what that leaves behind. */
-  giveUp(attempt: Attempt): Promise<{ notUndone?: readonly string[]; usage?: Usage }>
-  /** Ends the run that this attempt may have, and says that the attempt is over. */
-  endChild(attempt: Attempt): Promise<void>
-}
 
 const nothing = (): void => {}
 
@@ -106,7 +50,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   readonly attempt: Attempt
   /** Of its attempt. */
   readonly id: string
-  readonly lane: string
+  readonly actor: Actor
   stage: Body['stage'] = 'waiting'
   /** It has not begun, because its agent may not act now or its run is paused. */
   heldBack = false
@@ -123,7 +67,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   #reason: Error | null = null
   /** Whether its body runs, and who waits for that to end. */
   #isBodyOver = true
-  #onBodyOver: () => void = nothing
+  #onBodyOver: (() => void) | null = null
   /** The engine is closed, and listens no more: what a step still has to say is not waited for. */
   #isLeft = false
   /** It is known what it came to: what its body did, or that nobody waits for that any more. */
@@ -131,7 +75,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   #isConcluded = false
   /** What is left of it is to wait for another run. */
   #waitsForRun = false
-  #cancelGrace: () => void = nothing
+  #cancelGrace: (() => void) | null = null
   #cancelTimer: () => void = nothing
   #spentMs = 0
   #runningSince: number | null = null
@@ -139,10 +83,10 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   #drawn = 0
   #drawnInWhen = 0
 
-  constructor(port: ExecutionPort, state: State, { attempt, id, lane }: { attempt: Attempt; id: string; lane: string }) {
+  constructor(port: ExecutionPort, actor: Actor, state: State, attempt: Attempt, id: string) {
     this.attempt = attempt
     this.id = id
-    this.lane = lane
+    this.actor = actor
     this.#port = port
     this.#state = state
     // Whoever has records is held to them, whether or not it asks for any.
@@ -152,10 +96,6 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   get #branch(): Branch {
     this.#found ??= branchOf(this.#state, this.attempt.branch)
     return this.#found
-  }
-
-  enter(): void {
-    this.#port.entered(this)
   }
 
   held(): Held {
@@ -180,40 +120,42 @@ export class Execution implements Body, ActivityOwner, WorkParts {
 
   /** Executes the body and says what came of it. */
   run(): void {
-    this.#port.begins(this.attempt)
     this.#isBodyOver = false
-    settle(
-      () => this.#outcome(),
-      (command) => this.#bodyOver(command),
-      (thrown) =>
-        settle(
-          () => this.#failed(thrown),
-          (command) => this.#bodyOver(command),
-          nothing,
-        ),
-    )
+    let command: Maybe<Command>
+    try {
+      const may = this.#port.begin(this)
+      command = may instanceof Promise ? may.then((now) => this.#started(now)) : this.#started(may)
+    } catch (thrown) {
+      return this.#threw(thrown)
+    }
+    if (command instanceof Promise)
+      command.then(
+        (came) => this.#bodyOver(came),
+        (thrown) => this.#threw(thrown),
+      )
+    else this.#bodyOver(command)
+  }
+
+  #threw(thrown: unknown): void {
+    this.#failed(thrown).then((command) => this.#bodyOver(command), nothing)
   }
 
   #bodyOver(command: Command): void {
     this.#isBodyOver = true
-    this.#onBodyOver()
+    this.#onBodyOver?.()
     if (this.#reason !== null && command.type !== 'turn.fail') this.#port.returnedLate()
     if (!this.#isDecided) this.#conclude(command)
   }
 
   say(command: Command, settled: (outcome: { readonly refusal?: Refusal | undefined }) => void): void {
     if (this.#isLeft) settled(unheard)
-    else this.#port.submit(this.attempt, command, settled)
+    else this.#port.submit(this, command, settled)
   }
 
   onBroken(error: Error): void {
     if (this.#isDecided) return
     this.#isDecided = true
-    settle(
-      () => this.#failed(error),
-      (command) => this.#conclude(command),
-      nothing,
-    )
+    this.#failed(error).then((command) => this.#conclude(command), nothing)
   }
 
   get isAborted(): boolean {
@@ -225,14 +167,14 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     if (this.#isConcluded) return
     this.#isDecided = true
     this.#isConcluded = true
-    this.#stopTimer()
-    this.#cancelGrace()
+    if (this.#runningSince !== null) this.#stopTimer()
+    this.#cancelGrace?.()
     const aborted = this.#status !== 'running'
     const fenced = this.#status === 'ended'
     this.#status = 'ended'
     if (fenced || command === null) return this.#port.ended(this)
     if (aborted) return this.#settle(command)
-    this.#port.submit(this.attempt, command, ({ refusal }) => (refusal === undefined ? this.#port.ended(this) : this.#settle(command)))
+    this.#port.submit(this, command, ({ refusal }) => (refusal === undefined ? this.#port.ended(this) : this.#settle(command)))
   }
 
   /** Its work is a run of its own, which an execution before this one may have started. */
@@ -254,7 +196,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
       ...this.#lateWork(command),
       ...usageOf(command),
     } as const
-    this.#port.submit(this.attempt, settled, () => this.#port.ended(this))
+    this.#port.submit(this, settled, () => this.#port.ended(this))
   }
 
   /** What the body came to is used for nothing, but if it can be undone, it is. */
@@ -298,7 +240,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
       this.#status = 'ended'
       this.#conclude(null)
       if (this.#hasRun) void this.#port.endChild(this.attempt)
-      else this.#port.submit(this.attempt, { type: 'turn.settle', ...this.attempt, how: 'fenced' }, nothing)
+      else this.#port.submit(this, { type: 'turn.settle', ...this.attempt, how: 'fenced' }, nothing)
     })
   }
 
@@ -318,15 +260,10 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   /** Somebody else owns the run: the body is aborted and says nothing more. */
   fence(why: string): void {
     this.abort(why)
-    this.#cancelGrace()
+    this.#cancelGrace?.()
     this.#stopTimer()
     this.#status = 'ended'
     this.#conclude(null)
-  }
-
-  #outcome(): Maybe<Command> {
-    const may = this.#port.mayStart()
-    return isLater(may) ? may.then((now) => this.#started(now)) : this.#started(may)
   }
 
   #started(may: boolean): Maybe<Command> {
@@ -335,27 +272,35 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     // What the store takes to say so is no time of the attempt's.
     this.#startTimer()
     const resources = this.#port.resources()
-    return isLater(resources) ? resources.then((made) => this.#bodyLater(made)) : this.#body(resources)
+    if (!(resources instanceof Promise)) return this.#body(resources)
+    return resources.then((made) => {
+      this.#admitted()
+      return this.#body(made)
+    })
   }
 
   /** Throws if the body is not to begin; asked again after whatever may have taken time. */
   #admitted(): void {
-    if (this.#status === 'running' && !this.#port.isAdmitted(this.attempt)) {
+    if (this.#status === 'running' && !this.#port.isAdmitted(this)) {
       this.heldBack = true
       this.fence('it may not begin now')
     }
     if (this.#status !== 'running') throw this.#reason ?? new Error('aborted')
   }
 
-  #bodyLater(resources: ReadonlyMap<string, unknown>): Maybe<Command> {
-    this.#admitted()
-    return this.#body(resources)
-  }
-
   #body(resources: ReadonlyMap<string, unknown>): Maybe<Command> {
     const { definition } = this.#port
     this.#resources = resources
-    return definition.kind === 'topology' ? this.#turn(definition) : this.#step(definition)
+    if (definition.kind === 'graph') return this.#step(definition)
+    const { agent } = this.actor
+    if (agent === null) throw new Error(`there is no agent ${this.attempt.agent}`)
+    const branch = this.#branch
+    const view = turnView(this.#state, branch, this, agent.act === null)
+    if (agent.act !== null) return andThen(act(agent, view), (action) => this.#returned(definition, branch, view, action))
+    return this.#model(agent, definition, view).then((outcome) => {
+      if ('action' in outcome) return this.#returned(definition, branch, view, outcome.action)
+      return andThen(this.#end(), () => this.#unanswered(outcome))
+    })
   }
 
   async #failed(thrown: unknown): Promise<Command> {
@@ -384,22 +329,11 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     return error.retryable && wantsRetry(retryIf, error)
   }
 
-  #turn(definition: TopologyInternals): Maybe<Command> {
-    const agent = definition.agents[this.attempt.agent]
-    if (agent === undefined) throw new Error(`there is no agent ${this.attempt.agent}`)
-    const view = turnView(this.#state, this.#branch, this, agent.act === null)
-    if (agent.act !== null) return andThen(act(agent, view), (action) => this.#returned(definition, action))
-    return andThen(this.#model(agent, definition, view), (outcome) => {
-      if ('action' in outcome) return this.#returned(definition, outcome.action)
-      return andThen(this.#end(), () => this.#unanswered(outcome))
-    })
-  }
-
   /** The body has returned: nothing of what it has started goes on. What that takes to stop is no time of the attempt's. */
   #end(): Maybe<void> {
     this.#over = true
     const ending = this.#used?.end()
-    if (!isLater(ending)) return ending
+    if (!(ending instanceof Promise)) return
     this.#stopTimer()
     return ending.finally(() => {
       if (this.#status === 'running') this.#startTimer()
@@ -413,19 +347,20 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     return { type: 'turn.complete', branch, agent, turn, attempt, action }
   }
 
-  #returned(definition: TopologyInternals, returned: unknown): Maybe<Command> {
+  #returned(definition: TopologyInternals, branch: Branch, { waiting, message }: Turn, returned: unknown): Maybe<Command> {
     // It is taken before what the body has started and not waited for is: that may still change it.
-    const verifying = verifyAction(definition, this.#state, this.#branch, returned, this.#port.maxValue)
-    if (isLater(verifying)) verifying.catch(nothing)
+    const verifying = verifyAction(definition, this.#state, branch, waiting, returned, this.#port.maxValue)
+    if (verifying instanceof Promise) verifying.catch(nothing)
     const ending = this.#end()
-    if (!isLater(ending) && !isLater(verifying)) return this.#verified(verifying)
-    return andThen(ending, () => andThen(verifying, (verified) => this.#verified(verified)))
+    if (!(ending instanceof Promise) && !(verifying instanceof Promise)) return this.#verified(message.kind, verifying)
+    return andThen(ending, () => andThen(verifying, (verified) => this.#verified(message.kind, verified)))
   }
 
-  #verified(verified: Verified): Command {
+  #verified(why: Turn['message']['kind'], verified: Verified): Command {
     const { branch, agent, turn, attempt } = this.attempt
     if ('problem' in verified) return { type: 'turn.reject', branch, agent, turn, attempt, problem: verified.problem }
-    this.#port.keepAskSchema(branch, verified.askSchema)
+    // It asks somebody, or had asked.
+    if (verified.action.type === 'ask' || why !== 'request') this.#port.keepAskSchema(branch, verified.askSchema)
     return { type: 'turn.complete', branch, agent, turn, attempt, action: verified.action }
   }
 
@@ -461,7 +396,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
       maxValue: this.#port.maxValue,
       child: (code, input) => {
         this.#waitsForRun = true
-        this.#cancelGrace()
+        this.#cancelGrace?.()
         this.pausedOrResumed()
         return this.#port.child(this.attempt, code.child, input, this.signal())
       },
@@ -542,7 +477,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
   }
 
   #startTimer(): void {
-    const { timeoutMs } = shapeOf(this.#state).agents[this.attempt.agent] ?? { timeoutMs: null }
+    const timeoutMs = this.#state.run?.shape.agents[this.attempt.agent]?.timeoutMs ?? null
     if (timeoutMs === null || this.#runningSince !== null) return
     const since = this.#port.clock.now()
     this.#runningSince = since
@@ -574,7 +509,7 @@ export class Execution implements Body, ActivityOwner, WorkParts {
       ...this.#repeated(),
     } as const
     this.abort(error.message)
-    this.#port.submit(this.attempt, failed, nothing)
+    this.#port.submit(this, failed, nothing)
   }
 }
 

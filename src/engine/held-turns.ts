@@ -1,10 +1,11 @@
 import type { Command } from '../kernel/command.js'
 import { attemptId } from '../kernel/ids.js'
 import type { Attempt } from '../kernel/state.js'
-import { agentOf, stopped } from './agent-turns.js'
+import { stopped } from './agent-turns.js'
 import type { Agents } from './agents.js'
 import type { Alarms } from './alarms.js'
 import type { RunEntry } from './run-entry.js'
+import type { Actor } from './run-port.js'
 import type { Clock } from './tutti.js'
 import { attemptOf, attemptsOf } from '../kernel/state.js'
 
@@ -36,12 +37,11 @@ export class HeldTurns {
   }
 
   /** Whether a turn may begin as far as its agent is concerned. If not, it waits or fails, as the agent's options say. */
-  mayBegin(entry: RunEntry, attempt: Attempt): boolean {
-    const agent = agentOf(entry.definition, attempt)
-    if (agent === null) return true
+  mayBegin(entry: RunEntry, attempt: Attempt, { agent, here }: Actor): boolean {
+    if (agent === null || here === null) return true
     const { agents } = this.#port
     const { name } = agent
-    const admission = agents.admission(name, agent.options.whenStopped ?? 'fail', () => turnId(entry, attempt))
+    const admission = agents.admission(here, agent.options.whenStopped ?? 'fail', () => turnId(entry, attempt))
     switch (admission) {
       case 'go':
         return true

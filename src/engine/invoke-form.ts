@@ -10,11 +10,8 @@ export interface InvokeForm {
 }
 
 /** An answer is what the sender's `output` says, anything else what the `input` of its receiver takes. Null: a reply that nobody waits for. */
-export function schemaOfSent({ agents }: TopologyInternals, state: State, branch: Branch, to: string | null): Schema | undefined {
-  return to === null || isAnswer(state, branch, to) ? agents[branch.agent]?.output : agents[to]?.input
-}
-
-export function invokeForm(definition: TopologyInternals, state: State, branch: Branch, to: string | null): InvokeForm {
-  const what = to === null || isAnswer(state, branch, to) ? `the reply of ${branch.agent}` : `the request to ${to}`
-  return { schema: schemaOfSent(definition, state, branch, to), what }
+export function invokeForm({ agents }: TopologyInternals, state: State, branch: Branch, to: string | null): InvokeForm {
+  const answers = to === null || isAnswer(state, branch, to)
+  if (answers) return { schema: agents[branch.agent]?.output, what: `the reply of ${branch.agent}` }
+  return { schema: agents[to]?.input, what: `the request to ${to}` }
 }

@@ -9,7 +9,7 @@ import type { RunActivity } from '../models/activity-port.js'
 import type { PriceOf } from '../models/budget.js'
 import { type ModelOutcome, modelTurn } from '../models/model-turn.js'
 import type { OwnTools } from '../models/toolboxes.js'
-import { schemaOfSent } from './invoke-form.js'
+import { invokeForm } from './invoke-form.js'
 
 /** What the turn of a model needs beside what every turn has. */
 export interface ModelBody {
@@ -41,7 +41,7 @@ export async function playModel(body: ModelBody): Promise<ModelOutcome> {
       definition,
       targets,
       waiting: waitingAgent(state, branch),
-      schemaOf: (to) => schemaOfSent(definition, state, branch, to),
+      schemaOf: (to) => invokeForm(definition, state, branch, to).schema,
     },
     message,
     memory: memoryOf(branch.memory, agent.name),

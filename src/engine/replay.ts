@@ -157,8 +157,6 @@ async function executedAgain(
       maxValue,
       definition,
       runId: state.run?.id ?? '',
-      entered: () => {},
-      begins: () => {},
       ended: () => {},
       returnedLate: () => {},
       later: laterOf(undefined),
@@ -171,7 +169,7 @@ async function executedAgain(
       isPaused: false,
       isPlayed: false,
       known: () => null,
-      mayStart: () => true,
+      begin: () => true,
       // A step that asks has no record.
       mayGoOn: () => {
         say('it asks for a step that is not recorded')
@@ -195,8 +193,10 @@ async function executedAgain(
       giveUp: async () => ({}),
       endChild: async () => {},
     },
+    { agent: definition.kind === 'topology' ? (definition.agents[attempt.agent] ?? null) : null, here: null, lane: null },
     state,
-    { attempt, id: attemptId(attempt.branch, attempt.turn, attempt.attempt), lane: attempt.agent },
+    attempt,
+    attemptId(attempt.branch, attempt.turn, attempt.attempt),
   )
   execution.run()
   const result = await said

@@ -15,9 +15,8 @@ class Taken extends Itself {
     this.#size = size
   }
 
-  static sizeOf(action: object): number | null {
-    return #size in action ? action.#size : null
-  }
+  /** About how many bytes of JSON an action has whose values were taken when it was made; null if it is no such action. */
+  static readonly sizeOf = (action: object): number | null => (#size in action ? action.#size : null)
 }
 
 /**
@@ -44,5 +43,4 @@ export function taken<A extends object>(action: A): A {
   return Object.freeze(action)
 }
 
-/** About how many bytes of JSON an action has whose values were taken when it was made; null if it is no such action. */
-export const takenSize = (action: object): number | null => Taken.sizeOf(action)
+export const takenSize: (action: object) => number | null = Taken.sizeOf

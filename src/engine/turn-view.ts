@@ -20,14 +20,13 @@ export type LiveAsk = Omit<AskAction, 'schema'> & { readonly schema?: Schema }
 
 type Options = { readonly state?: BranchState }
 
-const carried = (options: Options | undefined): { state?: BranchState } => (options?.state === undefined ? {} : { state: options.state })
-
-/** Options that an action does not have go along with it: making one does nothing, so what is wrong is said when it is returned. */
-function others(type: OptionedAction, options: unknown): { options?: unknown } {
-  if (options === undefined) return {}
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) return { options }
-  for (const option in options) if (!actionOptions[type].includes(option)) return { options }
-  return {}
+/** The state that goes along, and options that an action does not have: making one does nothing, so what is wrong is said when it is returned. */
+function carried(type: OptionedAction, options: Options | undefined): { state?: BranchState; options?: unknown } {
+  const given: unknown = options
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return { options }
+  const state = options?.state === undefined ? {} : { state: options.state }
+  for (const option in given) if (!actionOptions[type].includes(option)) return { ...state, options }
+  return state
 }
 
 // What makes an action needs nothing of its turn, so all turns share these.
@@ -36,15 +35,13 @@ const invoke = (to: string, request?: unknown, options?: Options): Invoke =>
     type: 'invoke',
     to,
     ...(request !== undefined && { request }),
-    ...carried(options),
-    ...others('invoke', options),
+    ...(options !== undefined && carried('invoke', options)),
   })
 const reply = (value?: unknown, options?: Options): Reply =>
   taken({
     type: 'reply',
     ...(value !== undefined && { value }),
-    ...carried(options),
-    ...others('reply', options),
+    ...(options !== undefined && carried('reply', options)),
   })
 const finish = (output?: unknown): Finish => taken({ type: 'finish', ...(output !== undefined && { output }) })
 const ask = (question: unknown, options?: Options & { timeoutMs?: number; schema?: Schema }): LiveAsk =>
@@ -53,8 +50,7 @@ const ask = (question: unknown, options?: Options & { timeoutMs?: number; schema
     question,
     ...(options?.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
     ...(options?.schema !== undefined && { schema: options.schema }),
-    ...carried(options),
-    ...others('ask', options),
+    ...(options !== undefined && carried('ask', options)),
   })
 const fail = (error: unknown): Fail => taken({ type: 'fail', error: { ...failureOf(error), retryable: false } })
 const noMemory: readonly MemoryEntry[] = Object.freeze([])
@@ -104,7 +100,8 @@ class TurnView extends BoundWork {
     this.tags = run?.tags ?? {}
     this.agent = branch.agent
     this.turn = branch.turn
-    this.message = frozen(branch.message)
+    // Values are frozen where they enter: what is around them is left. Most messages are requests.
+    this.message = branch.message.kind === 'request' ? Object.freeze(branch.message) : deepFreeze(shown(branch.message))
     const requests = requestsOf(branch)
     this.request = requests[0]?.value
     for (let place = 0; place < requests.length; place++) Object.freeze(requests[place])
@@ -147,23 +144,21 @@ function forkOf(calls: readonly (string | Call)[], options?: ForkOptions): Fork 
   return taken({
     type: 'fork',
     // What a call has beside these goes along too, and is refused when the fork is returned.
-    calls: Array.isArray(calls) ? calls.map((call: string | Call) => callOf(call, shared)) : (calls as never),
+    calls: Array.isArray(calls) ? callsOf(calls, shared) : (calls as never),
     ...(options?.join !== undefined && { join: options.join }),
     ...(options?.compensate !== undefined && { compensate: options.compensate }),
-    ...carried(options),
-    ...others('fork', options),
+    ...(options !== undefined && carried('fork', options)),
   })
 }
 
 /** What is handed on as it was given is copied when the fork is taken. */
-function callOf(call: string | Call, shared: { request: unknown } | undefined): Call {
-  if (typeof call === 'string') return { to: call, ...shared }
-  return shared !== undefined && call?.request === undefined ? { ...call, ...shared } : call
-}
-
-/** Values are frozen where they enter: what is around them is left. Most messages are requests. */
-function frozen(message: TurnMessage): TurnMessage {
-  return message.kind === 'request' ? Object.freeze(message) : deepFreeze(shown(message))
+function callsOf(calls: readonly (string | Call)[], shared: { request: unknown } | undefined): Call[] {
+  const all: Call[] = []
+  for (const call of calls) {
+    if (typeof call === 'string') all.push({ to: call, ...shared })
+    else all.push(shared !== undefined && call?.request === undefined ? { ...call, ...shared } : call)
+  }
+  return all
 }
 
 /** A message as an agent sees it: a join can tell what calls to one agent gave. */

@@ -26,8 +26,6 @@ export interface UndoPort {
   readonly graceMs: number
   readonly maxValue: number
   readonly definition: Internals
-  /** It has room. */
-  entered(): void
   /** Nothing of it runs any more, or its time and its grace are over. */
   ended(): void
   submit(command: Command): Promise<{ readonly refusal?: Refusal | undefined }>
@@ -59,13 +57,13 @@ export class UndoExecution implements Body {
   #over = false
   /** Resolves when nothing of it runs any more. */
   #ended: Promise<unknown> = Promise.resolve()
-  readonly lane: string
+  readonly actor: Body['actor']
   stage: Body['stage'] = 'waiting'
   /** It has not begun, because its run is paused. */
   heldBack = false
 
-  constructor(port: UndoPort, state: State, undo: UndoAttempt, lane: string) {
-    this.lane = lane
+  constructor(port: UndoPort, state: State, undo: UndoAttempt, actor: Body['actor']) {
+    this.actor = actor
     this.#port = port
     this.#state = state
     this.#undo = undo
@@ -75,10 +73,6 @@ export class UndoExecution implements Body {
   /** It only waits for a run of its own, and takes no room while it does. */
   get waits(): boolean {
     return this.#entry.what === 'child'
-  }
-
-  enter(): void {
-    this.#port.entered()
   }
 
   held(): Held {

@@ -16,6 +16,8 @@ export const depthMax = 500
 export function toJson(value: unknown): { readonly value: unknown; readonly size: number } | NotJson {
   if (value === undefined || value === null || typeof value === 'boolean') return { value, size: 6 }
   if (typeof value === 'string') return { value, size: value.length + 3 }
+  // What is read again from a journal has no -0: it must not be there before either.
+  if (typeof value === 'number' && Number.isFinite(value)) return { value: value === 0 ? 0 : value, size: 9 }
   const walk: Walk = { open: [], path: [], size: 0 }
   try {
     const made = copy(value, walk)
@@ -70,7 +72,6 @@ function copy(value: unknown, walk: Walk): unknown {
     case 'number':
       walk.size += 9
       if (!Number.isFinite(value)) throw new Refused(`${value} is not a JSON number`)
-      // What is read again from a journal has no -0: it must not be there before either.
       return value === 0 ? 0 : value
     case 'object':
       if (value !== null) return copyObject(value, walk)

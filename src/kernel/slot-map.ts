@@ -46,7 +46,8 @@ export class SlotMap<V> {
   }
 
   set(index: number, value: V, edit: Edit | null = null): SlotMap<V> {
-    if (this.get(index) !== undefined) return this.delete(index, edit).set(index, value, edit)
+    const place = this.#log.places[index]
+    if (place !== undefined && place < this.#count) return this.delete(index, edit).set(index, value, edit)
     const own = edit !== null && this.#edit === edit ? this : new SlotMap(this.#log, this.#count, this.#size, edit)
     if (own.#log.length !== own.#count) own.#log = SlotMap.from(this.entries(), edit).#log
     write(own.#log, index, value)

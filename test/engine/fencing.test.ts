@@ -9,7 +9,7 @@ import { virtualClock } from 'tutti/testing'
 import { memoryStore } from '../../src/stores/memory.js'
 import { loadDriver, openDatabase } from '../../src/stores/sqlite-driver.js'
 import { lasting } from '../graph/lasting.js'
-import { codeOf, deferred, rest, solo } from './opened.js'
+import { codeOf, deferred, rest, solo, type SoloTurn } from './opened.js'
 
 /** A store of which a process hears nothing that it does not ask for. */
 function deaf(store: Store): Store {
@@ -52,6 +52,45 @@ test('what a body of the last owner comes to is recorded by nobody, although tha
   expect(await run.status()).toBe('running')
   gates.second.resolve()
   expect(await run.output()).toBe('second')
+})
+
+test('a turn that waits for room gives none back when its run is lost to somebody else', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tutti-fencing-'))
+  const path = join(folder, 'x.db')
+  const driver = await loadDriver()
+  const gate = deferred()
+  let running = 0
+  let most = 0
+  const definition = solo({
+    concurrency: 1,
+    act: async (turn: SoloTurn) => {
+      most = Math.max(most, ++running)
+      await gate.promise
+      running--
+      return turn.finish('done')
+    },
+  })
+  const tutti = await open({ store: path })
+  try {
+    const first = await tutti.start(definition)
+    const lost = await Promise.all([tutti.start(definition), tutti.start(definition)])
+    const last = await tutti.start(definition)
+    await until(() => running === 1)
+    const other = openDatabase(driver, path, 'write')
+    for (const { id } of lost) other.exec(`update run set worker = 99, epoch = epoch + 1 where id = '${id}'`)
+    other.close()
+    // The process hears of it when it looks.
+    for (const { id } of lost) await (await tutti.run(id)).pause().catch(() => {})
+    await rest(20)
+    expect(most).toBe(1)
+    gate.resolve()
+    expect(await first.output()).toBe('done')
+    expect(await last.output()).toBe('done')
+    expect(most).toBe(1)
+  } finally {
+    await tutti.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
 })
 
 test('a step does not start once somebody else has the run, unless its owner has only just recorded something', async () => {
