@@ -294,7 +294,8 @@ export class Execution implements Body, ActivityOwner, WorkParts {
     if (definition.kind === 'graph') return this.#step(definition)
     const { agent } = this.actor
     if (agent === null) throw new Error(`there is no agent ${this.attempt.agent}`)
-    const branch = this.#branch
+    const branch = branchOf(this.#state, this.attempt.branch)
+    this.#found = branch
     const view = turnView(this.#state, branch, this, agent.act === null)
     if (agent.act !== null) return andThen(act(agent, view), (action) => this.#returned(definition, branch, view, action))
     return this.#model(agent, definition, view).then((outcome) => {

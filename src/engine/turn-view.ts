@@ -68,23 +68,23 @@ function remembered(state: State, { agent, memory }: Branch, isModel: boolean): 
  * made only when it is asked for stands on the prototype: a getter of its own would give every turn a shape of its own.
  */
 class TurnView extends BoundWork {
-  readonly attempt: number
-  readonly runId: string
-  readonly branchId: string
-  readonly tags: Turn['tags']
-  readonly agent: string
-  readonly turn: number
-  readonly message: TurnMessage
-  readonly request: unknown
-  readonly requests: readonly Asked[]
-  readonly state: BranchState | undefined
-  readonly waiting: string | null
-  readonly invoke: typeof invoke = invoke
-  readonly reply: typeof reply = reply
-  readonly fork: typeof forkOf = forkOf
-  readonly finish: typeof finish = finish
-  readonly ask: typeof ask = ask
-  readonly fail: typeof fail = fail
+  declare readonly attempt: number
+  declare readonly runId: string
+  declare readonly branchId: string
+  declare readonly tags: Turn['tags']
+  declare readonly agent: string
+  declare readonly turn: number
+  declare readonly message: TurnMessage
+  declare readonly request: unknown
+  declare readonly requests: readonly Asked[]
+  declare readonly state: BranchState | undefined
+  declare readonly waiting: string | null
+  declare readonly invoke: typeof invoke
+  declare readonly reply: typeof reply
+  declare readonly fork: typeof forkOf
+  declare readonly finish: typeof finish
+  declare readonly ask: typeof ask
+  declare readonly fail: typeof fail
   readonly #state: State
   readonly #branch: Branch
   readonly #work: WorkParts
@@ -108,6 +108,12 @@ class TurnView extends BoundWork {
     this.requests = Object.freeze(requests)
     this.state = branch.state
     this.waiting = waitingAgent(state, branch)
+    this.invoke = invoke
+    this.reply = reply
+    this.fork = forkOf
+    this.finish = finish
+    this.ask = ask
+    this.fail = fail
     this.#state = state
     this.#branch = branch
     this.#work = work

@@ -12,15 +12,16 @@ export interface WorkParts extends Pick<Work, 'use' | 'emit' | 'step' | 'sleep' 
 
 /**
  * Its functions, bound, because people take them off what they are given. They are made when a body begins: of a wide fan-out most wait for
- * that, and the less there is of what waits, the less is copied whenever memory is collected.
+ * that, and the less there is of what waits, the less is copied whenever memory is collected. They are declared and not defined: they would
+ * be defined as undefined first, each by itself, before the constructor gives them what they are.
  */
 export class BoundWork {
-  readonly use: Work['use']
-  readonly emit: Work['emit']
-  readonly step: Work['step']
-  readonly sleep: Work['sleep']
-  readonly now: Work['now']
-  readonly random: Work['random']
+  declare readonly use: Work['use']
+  declare readonly emit: Work['emit']
+  declare readonly step: Work['step']
+  declare readonly sleep: Work['sleep']
+  declare readonly now: Work['now']
+  declare readonly random: Work['random']
 
   constructor(work: WorkParts, of?: 'when') {
     this.use = (resource) => work.use(resource)

@@ -503,14 +503,21 @@ describe('what stands at slots', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(10_000), { maxLength: 60 }), (steps) => {
         const first = [SlotMap.from<SettledSlot>([]), new Map<number, SettledSlot>()] as const
+        let pieces = 0
         const all = versions<SlotMap<SettledSlot>, Map<number, SettledSlot>>(first, steps, (slots, map, step) => {
           const slot = slotOf(step)
-          const edit = step % 3 === 0 ? step : null
+          const edit = step % 3 === 0 ? ++pieces : null
           const left = new Map(map)
           // Some leave, two under one edit.
           if (step % 4 === 0 && left.delete(step % 12) && left.delete((step + 1) % 12))
             return [slots.delete(step % 12, edit).delete((step + 1) % 12, edit), left]
-          return [slots.set(step % 12, slot), new Map(map).set(step % 12, slot)]
+          // Some are written, two under one edit: the second in place.
+          if (step % 4 === 1)
+            return [
+              slots.set(step % 12, slot, edit).set((step + 3) % 12, slot, edit),
+              new Map(map).set(step % 12, slot).set((step + 3) % 12, slot),
+            ]
+          return [slots.set(step % 12, slot, edit), new Map(map).set(step % 12, slot)]
         })
         for (const [slots, map] of all) {
           expect(slots.size).toBe(map.size)
