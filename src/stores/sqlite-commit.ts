@@ -62,7 +62,7 @@ export class Commits {
     const place = this.#placeOf(item)
     if (place === null || !connection.isFree()) return false
     try {
-      if (!this.#begins(place, item)) return false
+      if (!this.#begins(sql.goOnAlone, place, item)) return false
     } catch (error) {
       // Somebody else writes: then it waits like all others.
       if (isBusy(error)) return false
@@ -100,7 +100,7 @@ export class Commits {
     written.by = written.by === undefined || written.by === item.by ? item.by : null
     const connection = this.#connection
     const place = this.#placeOf(item)
-    if (place === null || !this.#begins(place, item)) return this.#appendAny(item, written)
+    if (place === null || !this.#begins(sql.goOn, place, item)) return this.#appendAny(item, written)
     if (changesRun(item) && item.owner !== undefined) change(connection, { rid: place.rid, ...item.owner }, item)
     addRows(connection, place.rid, item, 1)
     attach(connection, place.rid, item)
@@ -118,10 +118,13 @@ export class Commits {
   }
 
   /** Writes the first row of an owner's append: false if it is not the owner any more, or another row stands there. */
-  #begins({ rid }: Place, { rows, expect, at, owner }: Append): boolean {
+  #begins(statement: string, { rid }: Place, { rows, expect, at, owner }: Append): boolean {
     const row = rows[0]
     if (row === undefined || row.seq !== expect + 1 || owner === undefined) return false
-    return this.#connection.statement(sql.goOn).run(row.seq, row.n, at, stored(row.body), rid, owner.worker, owner.epoch).changes > 0
+    const { changes } = this.#connection
+      .statement(statement)
+      .run(row.seq, row.n, at, stored(row.body), rid, owner.worker, owner.epoch, row.seq)
+    return changes > 0
   }
 
   #appendAny(item: Append, written: Written): Verdict {

@@ -6,7 +6,9 @@ export const applicationId = 0x54757474
 /**
  * How a file of each version becomes one of the next. One that was released is never changed: another is added.
  *
- * - Events keep their rowid: clustered by run, each append would write twice as much log.
+ * - A row of events that is written alone stands in `alone`, by run and number in one, and costs one page of the log. Rows of many runs that are
+ *   written at once stand in `batched`, as they come, and their index has runs side by side: by run, each would write a page of its own. In
+ *   which of the two a row stands says nothing else; no two rows of a run begin at the same event, whichever they stand in.
  * - The indexes of due, owned and ended runs are partial: an append to a run that goes on touches none of them.
  * - A run's head is where its last event ends, and stands nowhere else: what happens most, its owner's append, touches only events.
  */
@@ -95,6 +97,16 @@ export const migrations: readonly string[] = [
   '-- The first event of a row says its number and its time for all of them: what an earlier version would take for damage.',
   '-- Several events may be written as one, which an earlier version would not know.',
   'alter table worker add column ttl integer',
+  // By another name, so that who has the file open since before writes nothing more: it would not see what stands in the other.
+  `
+  alter table event rename to batched;
+  create table alone (
+    id integer primary key,
+    n integer not null,
+    at integer not null,
+    body text not null
+  );
+  `,
 ]
 
 /** What the header of a file says of it. */

@@ -1,6 +1,14 @@
+/** The key of a row that stands alone: the run, and in its lower half the number of the first event. */
+const aloneId = (rid: string, seq: string): string => `(${rid} << 32) | ${seq}`
+const lastSeq = '4294967295'
+const aloneSeq = `(alone.id & ${lastSeq})`
+
 /** Where a run's journal ends, of the run at hand: its last event, or 0. */
-export const head: string =
-  'coalesce((select event.seq + event.n - 1 from event where event.rid = run.rid order by event.seq desc limit 1), 0) as head'
+export const head: string = `max(
+  coalesce((select batched.seq + batched.n - 1 from batched where batched.rid = run.rid order by batched.seq desc limit 1), 0),
+  coalesce((
+    select ${aloneSeq} + alone.n - 1 from alone
+    where alone.id between ${aloneId('run.rid', '0')} and ${aloneId('run.rid', lastSeq)} order by alone.id desc limit 1), 0)) as head`
 
 const columns = `rid, id, definition, version, tags, status, waits, ${head}, epoch, worker, started, ended`
 
@@ -40,9 +48,14 @@ export const sql = {
     insert or ignore into run (id, definition, version, tags, status, waits, epoch, worker, wake, started, ended)
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   goOn: `
-    insert or ignore into event (rid, seq, n, at, body)
-    select rid, ?, ?, ?, ? from run where rid = ? and worker = ? and epoch = ?`,
-  event: 'insert into event (rid, seq, n, at, body) values (?, ?, ?, ?, ?)',
+    insert or ignore into batched (rid, seq, n, at, body)
+    select rid, ?, ?, ?, ? from run where rid = ? and worker = ? and epoch = ?
+      and not exists (select 1 from alone where id = ${aloneId('run.rid', '?')})` as string,
+  goOnAlone: `
+    insert or ignore into alone (id, n, at, body)
+    select ${aloneId('rid', '?')}, ?, ?, ? from run where rid = ? and worker = ? and epoch = ?
+      and not exists (select 1 from batched where batched.rid = run.rid and seq = ?)` as string,
+  event: 'insert into batched (rid, seq, n, at, body) values (?, ?, ?, ?, ?)',
   tag: 'insert into tag (key, value, rid) values (?, ?, ?)',
   mark: 'insert into mark (rid, kind, key, body) values (?, ?, ?, ?) on conflict (rid, kind, key) do update set body = excluded.body',
   unmark: 'delete from mark where rid = ? and kind = ? and key = ?',
@@ -65,10 +78,15 @@ export const sql = {
   runOf: `select ${columns} from run where rid = ?` as string,
   newestSnapshot: 'select seq, version, body from snapshot where rid = ?',
   // A row may begin before the event that is asked for and still hold it.
-  events: `
-    select seq, n, body from event
-    where rid = ? and seq >= coalesce((select max(seq) from event where rid = ? and seq <= ?), 0) and seq + n - 1 > ?
+  batched: `
+    select seq, n, body from batched
+    where rid = ? and seq >= coalesce((select max(seq) from batched where rid = ? and seq <= ?), 0) and seq + n - 1 > ?
     order by seq limit ?`,
+  alone: `
+    select ${aloneSeq} as seq, n, body from alone
+    where id >= coalesce((select max(id) from alone where id between ${aloneId('?', '0')} and ${aloneId('?', '?')}), ${aloneId('?', '0')})
+      and id <= ${aloneId('?', lastSeq)} and ${aloneSeq} + n - 1 > ?
+    order by id limit ?` as string,
   // By rowid: a mark that is changed keeps its own, and a new one has a higher one than all that are there.
   marks: 'select run.id as run, mark.key, mark.body from mark cross join run on run.rid = mark.rid where mark.kind = ? order by mark.rowid',
   marksOf: `
@@ -86,7 +104,8 @@ export const sql = {
   refsOf: 'select hash from blob_ref where rid = ?',
   dropRefs: 'delete from blob_ref where rid = ?',
   dropBlob: 'delete from blob where hash = ? and not exists (select 1 from blob_ref where blob_ref.hash = blob.hash)',
-  dropEvents: 'delete from event where rid = ?',
+  dropBatched: 'delete from batched where rid = ?',
+  dropAlone: `delete from alone where id between ${aloneId('?', '0')} and ${aloneId('?', lastSeq)}` as string,
   dropSnapshot: 'delete from snapshot where rid = ?',
   dropMarks: 'delete from mark where rid = ?',
   dropTag: 'delete from tag where key = ? and value = ? and rid = ?',

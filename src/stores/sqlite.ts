@@ -286,16 +286,31 @@ function load(
   if (run === undefined) return null
   const newest = snapshot ? (connection.get<{ seq: number; version: string; body: SqlValue }>(sql.newestSnapshot, run.rid) ?? null) : null
   const from = newest === null ? after : Math.max(after, newest.seq)
-  const rows = connection.all<{ seq: number; n: number; body: SqlValue }>(sql.events, run.rid, run.rid, from, from, limitOf(limit))
+  const rows = eventsOf(connection, run.rid, from, limit)
   const taken: Snapshot | null = newest && { seq: newest.seq, version: newest.version, body: restored(newest.body) }
   return { row: runRow(run), rows: rows.map(({ seq, n, body }) => ({ seq, n, body: restored(body) })), snapshot: taken }
+}
+
+interface StoredEvents {
+  readonly seq: number
+  readonly n: number
+  readonly body: SqlValue
+}
+
+function eventsOf(connection: Connection, rid: number, from: number, limit: number): readonly StoredEvents[] {
+  const most = limitOf(limit)
+  const batched = connection.all<StoredEvents>(sql.batched, rid, rid, from, from, most)
+  const alone = connection.all<StoredEvents>(sql.alone, rid, rid, from, rid, rid, from, most)
+  if (alone.length === 0) return batched
+  return [...batched, ...alone].sort((a, b) => a.seq - b.seq).slice(0, most < 0 ? undefined : most)
 }
 
 /** Deletes a run with all that belongs to it, and the blobs that nobody refers to any more. */
 function drop(connection: Connection, { rid, tags }: Ended): void {
   const hashes = connection.all<{ hash: string }>(sql.refsOf, rid)
   connection.run(sql.dropRefs, rid)
+  connection.run(sql.dropAlone, rid, rid)
   for (const { hash } of hashes) connection.run(sql.dropBlob, hash)
   for (const [key, value] of Object.entries(JSON.parse(tags) as Record<string, string>)) connection.run(sql.dropTag, key, value, rid)
-  for (const statement of [sql.dropEvents, sql.dropSnapshot, sql.dropMarks, sql.dropRecords, sql.dropRun]) connection.run(statement, rid)
+  for (const statement of [sql.dropBatched, sql.dropSnapshot, sql.dropMarks, sql.dropRecords, sql.dropRun]) connection.run(statement, rid)
 }

@@ -322,7 +322,7 @@ test('a run whose journal has a hole is not gone on with, and the others are', p
   await first.start(definition, { id: 'whole' })
   await first.close()
   const connection = await openConnection(place.store, { durability })
-  connection.exec("delete from event where seq = 1 and rid = (select rid from run where id = 'damaged')")
+  connection.exec("delete from batched where seq = 1 and rid = (select rid from run where id = 'damaged')")
   connection.close()
   gate.resolve('done')
   const told: string[] = []

@@ -38,10 +38,18 @@ describe('every statement finds its rows by an index', () => {
     ['owned', /SEARCH run USING INDEX run_owned/],
     ['free', /SEARCH run USING (COVERING )?INDEX run_owned/],
     ['ended', /SEARCH run USING INDEX run_ended/],
-    ['events', /SEARCH event USING INDEX event_of_run \(rid=\? AND seq/],
-    ['standing', /SEARCH event USING INDEX event_of_run \(rid=\?\)/],
-    ['run', /SEARCH event USING INDEX event_of_run \(rid=\?\)/],
-    ['goOn', /^SEARCH run USING INTEGER PRIMARY KEY \(rowid=\?\)$/],
+    ['batched', /SEARCH batched USING INDEX event_of_run \(rid=\? AND seq/],
+    ['alone', /^SEARCH alone USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],
+    ['standing', /SEARCH batched USING INDEX event_of_run \(rid=\?\)/],
+    ['standing', /SEARCH alone USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],
+    ['run', /SEARCH batched USING INDEX event_of_run \(rid=\?\)/],
+    ['run', /SEARCH alone USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],
+    ['goOn', /^SEARCH run USING INTEGER PRIMARY KEY \(rowid=\?\)\n.*\nSEARCH alone USING INTEGER PRIMARY KEY \(rowid=\?\)$/],
+    [
+      'goOnAlone',
+      /^SEARCH run USING INTEGER PRIMARY KEY \(rowid=\?\)\n.*\nSEARCH batched USING COVERING INDEX event_of_run \(rid=\? AND seq=\?\)$/,
+    ],
+    ['dropAlone', /^SEARCH alone USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)$/],
     ['dropRecords', /SEARCH record USING INDEX record_of_run/],
   ] as const)('%s by the one that was made for it', (name, step) => {
     expect(planOf(sql[name]).join('\n')).toMatch(step)

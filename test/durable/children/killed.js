@@ -18,7 +18,9 @@ db.function('inside', { varargs: true }, () => {
   inside()
   return null
 })
-db.exec('pragma synchronous = normal; create temp trigger written after insert on main.event begin select inside(); end')
+db.exec('pragma synchronous = normal')
+for (const table of ['batched', 'alone'])
+  db.exec(`create temp trigger ${table}_written after insert on main.${table} begin select inside(); end`)
 const watched = new Connection(db, given.store, 10_000)
 const plain = watched.do.bind(watched)
 watched.do = (sql, ...values) => {
