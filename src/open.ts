@@ -1,6 +1,7 @@
 import { unheard } from './define/at-once.js'
 import { type Definition, isDefinition } from './define/definition.js'
 import { isLater } from './define/maybe.js'
+import { limitsTaken } from './define/limits.js'
 import { noDefinition } from './define/no-definition.js'
 import { TuttiError } from './define/tutti-error.js'
 import { agentControl } from './engine/agent-control.js'
@@ -9,7 +10,7 @@ import { givenClock, systemClock } from './engine/clock.js'
 import { Engine } from './engine/engine.js'
 import { withEngine } from './engine/engine-of.js'
 import { type AskFilter, listAsks, listRuns } from './engine/listing.js'
-import { checkOpen } from './engine/open-check.js'
+import { openOptions } from './engine/open-check.js'
 import { runHandle } from './engine/run-handle.js'
 import { runNotFound } from './engine/run-not-found.js'
 import type { StartGiven } from './engine/start.js'
@@ -21,8 +22,7 @@ import { openStore, storePlace } from './stores/open-store.js'
 
 /** Opens an engine over a store. */
 export async function open(given: OpenOptions = {}): Promise<Tutti> {
-  checkOpen(given)
-  const options = takenOptions(given)
+  const options = takenOptions(openOptions(given))
   const { store, own } = await storeOf(options.store, options.durability ?? 'process')
   const ttlMs = options.workerTtlMs ?? 10_000
   const worker = await store.join({ nonce: crypto.randomUUID(), ttlMs })
@@ -72,11 +72,17 @@ export async function open(given: OpenOptions = {}): Promise<Tutti> {
   return Object.freeze(withEngine(tutti, engine)) as unknown as Tutti
 }
 
-/** The options as they are now, which is what was looked at: an engine holds to them for as long as it is open. */
+/** With copies of what they hold: who gave them may go on with its own. */
 function takenOptions(given: OpenOptions) {
   const { definitions = [], resources = [], limits = {}, prices = {} } = given
   const costs = Object.entries(prices).map(([model, { input, output }]) => [model, { input, output }] as const)
-  return { ...given, definitions: [...definitions], resources: [...resources], limits: { ...limits }, prices: Object.fromEntries(costs) }
+  return {
+    ...given,
+    definitions: [...definitions],
+    resources: [...resources],
+    limits: limitsTaken(limits),
+    prices: Object.fromEntries(costs),
+  }
 }
 
 /** Tells a listener. Whether it throws, now or later, is its own affair: what is being told of goes on. */

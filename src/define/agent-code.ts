@@ -3,25 +3,20 @@ import type { MessageKind } from '../kernel/message.js'
 import type { Problem } from '../kernel/problem.js'
 import type { AgentShape } from '../kernel/shape.js'
 import type { ActFn, AgentSpec, Handlers, Options } from './agent.js'
+import { agentKinds } from './agent-kinds.js'
 import {
   aBoolean,
   aFunction,
   aFunctionAtOnce,
-  aList,
   aRecord,
-  aSchema,
-  aString,
   aText,
   atLeastOne,
-  atLeastZero,
-  either,
   type Kind,
   noMsOrMore,
-  oneOf,
   oneOrMore,
   optionProblems,
+  optionsTaken,
   shown,
-  someMs,
 } from './option-check.js'
 import { type Retry, retryShape } from './retry.js'
 import type { Schema } from './schema.js'
@@ -50,25 +45,6 @@ export interface CheckedAgent {
 const messages: readonly MessageKind[] = ['request', 'merged', 'join', 'answer', 'expired', 'feedback']
 const handlerKinds: Readonly<Record<string, Kind>> = Object.fromEntries(messages.map((kind) => [kind, aFunction]))
 
-const specKinds: Readonly<Record<string, Kind>> = {
-  act: either(aFunction, aRecord),
-  input: aSchema,
-  output: aSchema,
-  answer: aSchema,
-  model: either(aText, aRecord),
-  instructions: either(aString, aFunction),
-  tools: aRecord,
-  guardrails: aList,
-  memory: oneOf('turn', 'run', 'session'),
-  retry: aRecord,
-  timeoutMs: someMs,
-  concurrency: atLeastOne,
-  maxRejections: atLeastZero,
-  whenStopped: oneOf('fail', 'wait'),
-  breaker: aRecord,
-  compensate: aFunction,
-}
-
 const retryKinds: Readonly<Record<string, Kind>> = {
   attempts: atLeastOne,
   backoffMs: noMsOrMore,
@@ -83,7 +59,7 @@ const breakerKinds: Readonly<Record<string, Kind>> = { failures: atLeastOne, pro
 export function checkAgent(name: string, spec: AgentSpec): CheckedAgent {
   const where = `agents.${name}`
   const problems = [
-    ...optionProblems(spec, specKinds, where),
+    ...optionProblems(spec, agentKinds, where),
     ...retryProblems(spec['retry'], `${where}.retry`),
     ...breakerProblems(spec['breaker'], `${where}.breaker`),
     ...toolProblems(spec['tools'], `${where}.tools`),
@@ -105,7 +81,7 @@ export function checkAgent(name: string, spec: AgentSpec): CheckedAgent {
     ...(output === undefined ? {} : { output }),
     ...(answer === undefined ? {} : { answer }),
     ...(retryIf === undefined ? {} : { retryIf }),
-    options: frozenOptions(rest),
+    options: problems.length === 0 ? frozenOptions(rest) : rest,
   }
   const shape: AgentShape = {
     takes: takesOf(code.act),
@@ -220,9 +196,10 @@ function boundHandlers(act: Handlers): Handlers {
 
 function frozenOptions(options: Options): Readonly<Options> {
   const copy: Options = { ...options }
-  if (copy.retry !== undefined) copy.retry = Object.freeze({ ...copy.retry })
+  if (copy.retry !== undefined) copy.retry = Object.freeze(optionsTaken(copy.retry, Object.keys(retryKinds)))
   if (copy.tools !== undefined) copy.tools = Object.freeze({ ...copy.tools })
-  if (copy.guardrails !== undefined) copy.guardrails = Object.freeze(copy.guardrails.map((guardrail) => Object.freeze({ ...guardrail })))
-  if (copy.breaker !== undefined) copy.breaker = Object.freeze({ ...copy.breaker })
+  if (copy.guardrails !== undefined)
+    copy.guardrails = Object.freeze(copy.guardrails.map((guardrail) => Object.freeze(optionsTaken(guardrail, Object.keys(guardrailKinds)))))
+  if (copy.breaker !== undefined) copy.breaker = Object.freeze(optionsTaken(copy.breaker, Object.keys(breakerKinds)))
   return Object.freeze(copy)
 }

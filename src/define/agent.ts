@@ -1,8 +1,10 @@
 import type { Action } from '../kernel/action.js'
+import { agentKinds } from './agent-kinds.js'
 import type { Edges, Targets } from './edges.js'
 import type { Guardrail } from './guardrail.js'
 import type { LanguageModel } from './language-model.js'
 import type { Maybe } from './maybe.js'
+import { optionsTaken } from './option-check.js'
 import type { Retry } from './retry.js'
 import type { Schema } from './schema.js'
 import type { Tool } from './tool.js'
@@ -103,15 +105,16 @@ export function agent<const N extends string, I = unknown, O = unknown, A = unkn
   },
 ): Agent<N, I, O, A> {
   if (typeof def !== 'object' || def === null) throw new TypeError("agent() takes an object: agent({ name: 'Writer', act: (turn) => … })")
-  const { name, ...spec } = def
+  const { name, ...spec } = optionsTaken(def, ['name', ...Object.keys(agentKinds)])
   return agentFrom(name, spec as AgentSpec) as Agent<N, I, O, A>
 }
 
 /** The agent object of a name and a spec. */
 export function agentFrom(name: string, spec: AgentSpec): Agent {
   const made: Record<string, unknown> = { name }
-  for (const schema of ['input', 'output', 'answer']) if (spec[schema] !== undefined) made[schema] = spec[schema]
-  Object.defineProperty(made, key, { value: Object.freeze({ ...spec }) })
+  const taken = optionsTaken(spec, Object.keys(agentKinds))
+  for (const schema of ['input', 'output', 'answer']) if (taken[schema] !== undefined) made[schema] = taken[schema]
+  Object.defineProperty(made, key, { value: Object.freeze(taken) })
   return Object.freeze(made) as unknown as Agent
 }
 

@@ -12,7 +12,7 @@ import { notValid } from './check-schema.js'
 import { digestOf } from './digest.js'
 import { frozenJson } from './frozen-json.js'
 import { invalidDefinition } from './invalid-definition.js'
-import { type Limits, limitsGiven, runLimits } from './limits.js'
+import { type Limits, limitsGiven, limitsTaken, runLimits } from './limits.js'
 import type { Maybe } from './maybe.js'
 import {
   aFunction,
@@ -299,8 +299,9 @@ function build({ name, options }: Head, links: readonly Link[], result: unknown)
 
 /** `concurrency` is a limit like the others; where it is given in both places, the tighter one holds. */
 function limitsOf({ limits, concurrency }: GraphOptions): Limits {
-  if (concurrency === undefined) return { ...limits }
-  return { ...limits, concurrency: Math.min(concurrency, limits?.concurrency ?? concurrency) }
+  const given = limitsTaken(limits ?? {})
+  if (concurrency === undefined) return given
+  return { ...given, concurrency: Math.min(concurrency, given.concurrency ?? concurrency) }
 }
 
 /** What makes the output, checked by the graph's schema. It is called where the run ends, which can't wait: the schema must answer at once. */
@@ -403,15 +404,16 @@ function missingProblems(given: Given, needed: readonly string[], where: string)
 
 /** A gate opens by a policy and cancels nothing, so what a fork's join says beside its policy has no meaning there. */
 function gateProblems(join: unknown, where: string): Problem[] {
-  const beside = aRecord.is(join)
-    ? Object.keys(join as object).filter((key) => key === 'timeoutMs' || key === 'stragglers' || key === 'insufficient')
-    : []
+  if (!aRecord.is(join) || !('policy' in (join as object))) return []
+  const beside = Object.keys(join as object).filter((key) => key !== 'policy')
   return beside.map((key) => ({
     code: 'BAD_JOIN',
     where: `${where}.${key}`,
-    message: `a step's join has a policy and nothing else: \`${key}\` is for forks`,
+    message: `a step's join has a policy and nothing else${ofForks.includes(key) ? `: \`${key}\` is for forks` : `, no \`${key}\``}`,
   }))
 }
+
+const ofForks: readonly string[] = ['timeoutMs', 'stragglers', 'insufficient']
 
 function fallbackProblems(onError: unknown, where: string): Problem[] {
   if (!aRecord.is(onError) || !('fallback' in (onError as object))) return []

@@ -1,7 +1,7 @@
 import type { Problem } from '../kernel/problem.js'
 import { defaultLimits, type RunLimits } from '../kernel/shape.js'
-import { limitProblems } from '../kernel/validate.js'
-import { aRecord } from './option-check.js'
+import { limitNames, limitProblems } from '../kernel/validate.js'
+import { aRecord, optionsTaken } from './option-check.js'
 
 /** What a run may use. Crossing one fails the run, not the branch that happened to cross it; `concurrency` only delays. */
 export interface Limits {
@@ -19,6 +19,11 @@ export interface Limits {
 /** What is wrong with the limits among the options of a call; that they are a record, its kinds say. */
 export function limitsGiven(limits: unknown): Problem[] {
   return aRecord.is(limits) ? limitProblems(limits as Readonly<Record<string, unknown>>) : []
+}
+
+/** Limits as they are now, those that are inherited too. */
+export function limitsTaken(given: Limits): Limits {
+  return optionsTaken(given, limitNames)
 }
 
 /** The kernel's limits: those given, and `base` for the rest. */

@@ -117,6 +117,20 @@ export function optionProblems(given: Readonly<Record<string, unknown>>, kinds: 
   return problems
 }
 
+/**
+ * The options as they are now, those that are inherited too: what was looked at is what holds, and who gave them may go on with its own. A
+ * method of a class still finds what it calls `this`.
+ */
+export function optionsTaken<T extends object>(given: T, known: readonly string[]): T {
+  const taken = { ...given }
+  for (const key of known) {
+    if (Object.hasOwn(taken, key)) continue
+    const value: unknown = Reflect.get(given, key)
+    if (value !== undefined) Reflect.set(taken, key, typeof value === 'function' && !aSchema.is(value) ? value.bind(given) : value)
+  }
+  return taken
+}
+
 /** A list that is none of those that were meant is not told that it is not a list. */
 function other(value: unknown, { words, instead }: Kind): string {
   const said = instead?.(value) ?? shown(value)

@@ -1,7 +1,7 @@
 import type { Problem } from '../kernel/problem.js'
 import { limitProblems } from '../kernel/validate.js'
-import type { Limits } from './limits.js'
-import { shown } from './option-check.js'
+import { type Limits, limitsTaken } from './limits.js'
+import { aRecord, shown } from './option-check.js'
 
 /** A rule as a string; numbers of `timeout` are seconds unless they have a unit. */
 export type Rule<N extends string = string> =
@@ -27,8 +27,8 @@ const known = 'timeout(180), max_turns(40), max_branches(100), max_depth(8), joi
 /** Reads rules and puts them together with the typed limits; the two must not contradict each other. */
 export function readRules(rules: unknown, limits: unknown): Rules {
   const problems: Problem[] = []
-  const given: Limits = typeof limits === 'object' && limits !== null && !Array.isArray(limits) ? { ...limits } : {}
-  if (limits !== undefined && (typeof limits !== 'object' || limits === null || Array.isArray(limits)))
+  const given: Limits = aRecord.is(limits) ? limitsTaken(limits as Limits) : {}
+  if (limits !== undefined && !aRecord.is(limits))
     problems.push({ code: 'BAD_OPTION', where: 'limits', message: `limits is an object like { maxTurns: 40 }, not ${shown(limits)}` })
   problems.push(...limitProblems(given as Readonly<Record<string, unknown>>))
 

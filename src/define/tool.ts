@@ -1,5 +1,17 @@
 import type { Maybe } from './maybe.js'
-import { aBoolean, aFunction, aRecord, aSchema, aString, either, type Kind, optionProblems, shown, someMs } from './option-check.js'
+import {
+  aBoolean,
+  aFunction,
+  aRecord,
+  aSchema,
+  aString,
+  either,
+  type Kind,
+  optionProblems,
+  optionsTaken,
+  shown,
+  someMs,
+} from './option-check.js'
 import type { Schema } from './schema.js'
 import type { ActivityContext, Done } from './work.js'
 
@@ -61,15 +73,16 @@ const needed: Readonly<Record<string, string>> = {
 /** Makes a tool. */
 export function tool<I, O>(def: ToolDefinition<I, O>): Tool<I, O> {
   if (!aRecord.is(def)) throw new TypeError(`tool() takes an object: tool({ description, input, run }), not ${shown(def)}`)
-  const given = { ...def } as Readonly<Record<string, unknown>>
+  const taken = optionsTaken(def, Object.keys(kinds))
+  const given = taken as unknown as Readonly<Record<string, unknown>>
   const missing = Object.keys(needed).filter((key) => given[key] === undefined)
   const problems = [
     ...missing.map((key) => `a tool needs \`${key}\`, ${needed[key]}: tool({ description, input, run })`),
     ...optionProblems(given, kinds, '').map(({ message }) => message),
   ]
   if (problems.length > 0) throw new TypeError(`tool(): ${problems.join('; ')}`)
-  const made = { description: def.description, input: def.input }
-  return Object.freeze(Object.defineProperty(made, key, { value: Object.freeze({ ...def }) }))
+  const made = { description: taken.description, input: taken.input }
+  return Object.freeze(Object.defineProperty(made, key, { value: Object.freeze(taken) }))
 }
 
 /** The definition of a tool, or undefined if this is none. */

@@ -219,8 +219,10 @@ function readTeam(given: unknown): ReadTeam {
       } else if (typeof value === 'function') {
         const spec = { act: value }
         take(name, spec, agentFrom(name, spec))
-      } else if (aRecord.is(value)) take(name, value as AgentSpec, agentFrom(name, value as AgentSpec))
-      else {
+      } else if (aRecord.is(value)) {
+        const object = agentFrom(name, value as AgentSpec)
+        take(name, agentSpecOf(object) ?? {}, object)
+      } else {
         problems.push(
           noAgent(`agents.${name}`, value, 'an agent is a function, an object with `act` or `instructions`, or made by agent({ … })'),
         )

@@ -1,7 +1,18 @@
 import { checkOptions } from '../define/call-check.js'
 import { isDefinition } from '../define/definition.js'
 import { limitsGiven } from '../define/limits.js'
-import { aBoolean, aFunction, aRecord, atLeastOne, type Kind, listOf, noMsOrMore, oneOf, someMs } from '../define/option-check.js'
+import {
+  aBoolean,
+  aFunction,
+  aRecord,
+  atLeastOne,
+  type Kind,
+  listOf,
+  noMsOrMore,
+  oneOf,
+  optionsTaken,
+  someMs,
+} from '../define/option-check.js'
 import { isProvided } from '../define/resource.js'
 import type { Problem } from '../kernel/problem.js'
 import { pricesProblem } from '../models/price.js'
@@ -33,8 +44,14 @@ const kinds: Readonly<Record<keyof OpenOptions, Kind>> = {
   invariants: aBoolean,
 }
 
+/** The options as they are now, which is what was looked at: an engine holds to them for as long as it is open. */
+export function openOptions(given: OpenOptions): OpenOptions {
+  checkOpen(given)
+  return optionsTaken(given, Object.keys(kinds))
+}
+
 /** Refuses what an engine can't be opened with, before anything is opened. */
-export function checkOpen(options: unknown): asserts options is OpenOptions {
+function checkOpen(options: OpenOptions): void {
   checkOptions('open()', options, kinds, (given) => [
     ...limitsGiven(given['limits']),
     ...(aRecord.is(given['prices']) ? priceProblems(given['prices']) : []),

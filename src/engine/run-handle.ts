@@ -107,7 +107,7 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
       checkCommand('run.answer()', o)
       // As they are now: whoever answers may go on with them while it waits.
       const given = asJson(value, 'the answer')
-      const command = { ...o }
+      const command: Command = { key: o?.key, by: o?.by }
       const answer = await checkAnswer(await current(), askId, given)
       if ('problem' in answer)
         throw new TuttiError('ASK_INVALID_ANSWER', answer.problem, { hint: 'the ask is still open: answer it again' })

@@ -6,7 +6,7 @@ import type { Definition, Internals, TopologyInternals } from '../define/definit
 import { isDefinition } from '../define/definition.js'
 import { noDefinition } from '../define/no-definition.js'
 import type { Limits } from '../define/limits.js'
-import { limitsGiven } from '../define/limits.js'
+import { limitsGiven, limitsTaken } from '../define/limits.js'
 import { anything, aRecord, aSignal, type Kind, tagRecord } from '../define/option-check.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { BranchState } from '../kernel/action.js'
@@ -56,7 +56,8 @@ function started(engine: Engine, of: Definition | string, given: StartGiven, def
   checkOptions('start()', given, startKinds, ({ limits }) => limitsGiven(limits))
   const id = given.id ?? newId()
   const named = given.id !== undefined
-  const { input, key, tags, session, signal, limits = {} } = given
+  const { input, key, tags, session, signal } = given
+  const limits = limitsTaken(given.limits ?? {})
   const starting = startRun(engine, of, { id, named, input, key, tags, session, limits, defaults, signal })
   if (signal === undefined) return starting
   return starting.then((run) => {

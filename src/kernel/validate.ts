@@ -72,10 +72,15 @@ export function nameProblem(name: unknown): string | null {
 const wholeLimits: readonly string[] = ['maxTurns', 'maxTurnsPerBranch', 'maxBranches', 'maxDepth', 'maxFanOut', 'concurrency', 'tokens']
 const amountLimits: readonly string[] = ['timeoutMs', 'costUsd']
 
+/** All limits that there are. */
+export const limitNames: readonly string[] = [...wholeLimits, ...amountLimits]
+
 /** What is wrong with limits, wherever they were given: a limit that is accepted is enforced, so one that can't be is refused. */
 export function limitProblems(limits: Readonly<Record<string, unknown>>, where = 'limits'): Problem[] {
   const problems: Problem[] = []
-  for (const [key, value] of Object.entries(limits)) {
+  // One that is inherited holds like any other; beside those that there are, only own ones are meant.
+  for (const key of new Set([...Object.keys(limits), ...limitNames])) {
+    const value = limits[key]
     if (value === undefined) continue
     const at = `${where}.${key}`
     if (wholeLimits.includes(key)) {
@@ -93,8 +98,7 @@ export function limitProblems(limits: Readonly<Record<string, unknown>>, where =
           message: `${key} is a number above 0, not ${shown(value)}; ${withoutIt(key)}`,
         })
     } else {
-      const known = [...wholeLimits, ...amountLimits]
-      const message = `there is no limit ${shown(key)}${likely(key, known)}; there are ${known.join(', ')}`
+      const message = `there is no limit ${shown(key)}${likely(key, limitNames)}; there are ${limitNames.join(', ')}`
       problems.push({ code: 'UNKNOWN_LIMIT', where: at, message })
     }
   }

@@ -25,6 +25,7 @@ import { attemptOf, branchOf, newState, requestsOf } from '../kernel/state.js'
 import type { ModelFactory } from '../models/model-factory.js'
 import { simModel } from '../models/sim.js'
 import { memoryStore } from '../stores/memory.js'
+import { providedList } from './explore/explore-check.js'
 
 /** What the turn is given. */
 export interface GivenTurn {
@@ -73,7 +74,7 @@ const kinds: Readonly<Record<keyof GivenTurn, Kind>> = {
   message: aMessage,
   state: aRecord,
   models: aFunction,
-  resources: aList,
+  resources: providedList,
 }
 
 /** Plays one turn of one agent and gives the action it chose, as data. Without `models`, models are simulated. */

@@ -192,6 +192,8 @@ describe('a graph is refused', () => {
     [{ run, join: 'most' }, 'BAD_OPTION steps.a.join'],
     [{ run, join: 'any' }, 'BAD_JOIN steps.a.join'],
     [{ run, join: { quorum: 2 } }, 'BAD_JOIN steps.a.join'],
+    [{ run, join: { policy: 'all', timeoutMs: 5 } }, 'BAD_JOIN steps.a.join.timeoutMs'],
+    [{ run, join: { policy: 'all', timoutMs: 5 } }, 'BAD_JOIN steps.a.join.timoutMs'],
     [{ run, onError: 'ignore' }, 'BAD_OPTION steps.a.onError'],
     [{ run, onError: { fallback: 1, retry: 2 } }, 'BAD_OPTION steps.a.onError'],
     [{ run, onError: { fallback: () => 1 } }, 'BAD_OPTION steps.a.onError.fallback'],

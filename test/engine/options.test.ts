@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
-import { open, resource, type Run, topology, type Tutti, TuttiError } from 'tutti'
-import { virtualClock } from 'tutti/testing'
+import { agent, graph, open, resource, type Run, tool, topology, type Tutti, TuttiError } from 'tutti'
+import { script, virtualClock } from 'tutti/testing'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import { sqliteStore } from '../../src/stores/sqlite.js'
 import { Folder } from '../stores/folder.js'
 import { opened, solo, type SoloTurn } from './opened.js'
@@ -145,6 +146,107 @@ test('options that are inherited are held to what they must be, and taken', asyn
   expect((await tutti.runs()).runs).toEqual([])
   expect((await tutti.start(finishing, Object.create({ id: 'made' }) as never)).id).toBe('made')
   expect((await tutti.start(finishing, new Chosen('got'))).id).toBe('got')
+})
+
+/** One that has its options as a class has them. */
+class Inherits {
+  get maxTurns(): number {
+    return 1
+  }
+}
+const two = (rest: object = {}): ReturnType<typeof solo> =>
+  topology({
+    name: 'two',
+    flows: ['Start -> A -> B -> End'],
+    agents: { A: (turn) => turn.invoke('B'), B: (turn) => turn.finish(1) },
+    ...rest,
+  }) as never
+
+test('limits that are inherited are held to what they must be, and hold', async () => {
+  const limits = new Inherits()
+  const error = { code: 'RUN_FAILED', failure: { code: 'LIMIT_TURNS' } }
+  await using tutti = await opened()
+  await expect(tutti.execute(two(), { limits })).rejects.toMatchObject(error)
+  await expect(tutti.execute(two({ limits }))).rejects.toMatchObject(error)
+  const steps = graph('steps', { limits })
+    .step('a', { run: () => 1 })
+    .step('b', { run: () => 2 })
+    .output()
+  await expect(tutti.execute(steps)).rejects.toMatchObject(error)
+  await using limited = await opened({ limits })
+  await expect(limited.execute(two())).rejects.toMatchObject(error)
+  const wrong = Object.create({ maxTurns: 0 }) as object
+  expect(await refusal(() => tutti.start(two(), { limits: wrong }))).toMatch(/maxTurns is a whole number/)
+  expect(await refusal(() => openAndClose({ store: 'memory:', limits: wrong }))).toMatch(/maxTurns is a whole number/)
+  expect(() => two({ limits: wrong })).toThrow(/maxTurns is a whole number/)
+})
+
+test('what an engine is opened with may be inherited', async () => {
+  class Options {
+    get store(): string {
+      return 'memory:'
+    }
+    get clock(): ReturnType<typeof virtualClock> {
+      return virtualClock(77)
+    }
+  }
+  await using tutti = await open(new Options())
+  const run = await tutti.start(finishing)
+  await run.result()
+  expect((await run.summary()).startedAt).toBe(77)
+})
+
+test('what an agent or a tool is made of may be inherited, and its methods find what they belong to', async () => {
+  class Clerk {
+    readonly #tries: number[] = []
+    get tries(): readonly number[] {
+      return this.#tries
+    }
+    get retry(): object {
+      return Object.create({ attempts: 3 }) as object
+    }
+    act(turn: SoloTurn): unknown {
+      this.#tries.push(turn.attempt)
+      if (turn.attempt < 3) throw new Error('not yet')
+      return turn.finish(turn.attempt)
+    }
+  }
+  await using tutti = await opened()
+  const [recorded, listed] = [new Clerk(), new Clerk()]
+  expect(await tutti.execute(solo(recorded as never))).toBe(3)
+  expect(recorded.tries).toEqual([1, 2, 3])
+  const inList = Object.assign(listed, { name: 'A' }) as unknown as { name: 'A' }
+  expect(await tutti.execute(solo('' as never, { agents: [agent(inList)] }))).toBe(3)
+  class Refund {
+    readonly description = 'Pays back.'
+    readonly input = z.object({ cents: z.number() })
+    readonly #limit = 5
+    run({ cents }: { cents: number }): number {
+      return cents
+    }
+    needsApproval({ cents }: { cents: number }): boolean {
+      return cents > this.#limit
+    }
+  }
+  const models = script({ A: [{ tool: 'refund', input: { cents: 6 } }, { finish: 'paid' }] })
+  await using asking = await opened({ models })
+  const flows = ['Start -> A -> End', 'A -> User']
+  const run = await asking.start(topology({ name: 'desk', flows, agents: { A: { tools: { refund: tool(new Refund()) } } } }))
+  for await (const event of run.events()) if (event.type === 'ask.opened') break
+  expect(await run.asks()).toMatchObject([{ kind: 'approval', tool: 'refund', input: { cents: 6 } }])
+})
+
+test('a command under a key that is inherited is done once', async () => {
+  await using tutti = await opened()
+  const run = await tutti.start(
+    solo({ act: { request: (turn: SoloTurn) => turn.ask('sure?'), answer: (turn: SoloTurn, said: unknown) => turn.finish(said) } }),
+  )
+  for await (const event of run.events()) if (event.type === 'ask.opened') break
+  const [ask] = await run.asks()
+  const command = Object.create({ key: 'mine' }) as object
+  await run.answer(ask?.id ?? '', 'yes', command)
+  await run.answer(ask?.id ?? '', 'yes', command)
+  expect(await run.output()).toBe('yes')
 })
 
 test.each(startRefusals)('no run is started with %j', async (options, message) => {

@@ -70,7 +70,10 @@ test('a turn is not played with what it can not be given', async () => {
   await expect(refused({ requst: 'Ada' })).rejects.toThrow(
     /playTurn\(\): requst: there is no option 'requst' here \(did you mean request\?\)/,
   )
-  await expect(refused({ request: 'Ada', resources: greeting.of('hello') })).rejects.toThrow(/resources is a list, not an object/)
+  await expect(refused({ request: 'Ada', resources: greeting.of('hello') })).rejects.toThrow(
+    /resources is a list of what resource.* has made, not an object/,
+  )
+  await expect(refused({ request: 'Ada', resources: ['hello'] })).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   await expect(refused({ message: { kind: 'jion' } })).rejects.toThrow(/message is an object whose kind is 'request' or/)
   await expect(refused(undefined)).rejects.toThrow(/takes an object of options, not undefined/)
   await expect(refused({ message: { kind: 'join' } })).rejects.toThrow(/message.join: join is an object with ok, slots, values and extra/)

@@ -42,7 +42,8 @@ const isAgentFault = (value: unknown): boolean =>
   aText.is(record(value)['agent']) && aString.is(record(value)['error']) && Object.keys(record(value)).length === 2
 const isAllowance = (value: unknown): boolean => record(value)['kind'] === 'winner' && aText.is(record(value)['of'])
 
-const providedList = listOf({ is: isProvided }, "what resource('db').of(value) or .perRun(make) has made")
+/** Resources with their values. */
+export const providedList: Kind = listOf({ is: isProvided }, "what resource('db').of(value) or .perRun(make) has made")
 
 /** What a function has made for one schedule, if that is a list of resources. */
 export function checkResources(made: unknown): readonly Provided[] {
