@@ -11,7 +11,7 @@ import { exitCode } from './exit-code.js'
 import { isTop } from './find-run.js'
 import { escaped, type Shown, shown, table } from './shown.js'
 import { openIfThere } from './stores.js'
-import { summaryWithChildren } from './summary-with-children.js'
+import { summaryWithChildren } from '../engine/summary-with-children.js'
 
 interface Options {
   readonly store?: string
@@ -56,7 +56,7 @@ async function runsOf(store: Store, filter: Partial<ListFilter>, limit: number, 
   const rows = await rowsOf(store, filter, limit, all)
   if (all) return rows.map((row) => summaryOf(row, true))
   const runs: RunSummary[] = []
-  for (const row of rows) runs.push(await summaryWithChildren(store, row))
+  for (const row of rows) runs.push(await summaryWithChildren(store, row, true))
   return runs
 }
 

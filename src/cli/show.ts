@@ -18,7 +18,7 @@ import { journalOf, publicEvents } from './journal.js'
 import { originOf } from './origin.js'
 import { drawn, escaped, type Shown, shown, value } from './shown.js'
 import { openExisting } from './stores.js'
-import { summaryWithChildren } from './summary-with-children.js'
+import { summaryWithChildren } from '../engine/summary-with-children.js'
 import { askLine, commandOf } from './told.js'
 
 interface Options {
@@ -38,7 +38,7 @@ export const command: CliCommand = {
     const events = await journalOf(store, row.id)
     const asks = await openAsks(store, row.id)
     const held = await heldAgents(store, row.id)
-    const summary = await summaryWithChildren(store, row)
+    const summary = await summaryWithChildren(store, row, true)
     await store.close()
     const report = reportOf(events)
     const reason = reasonIn(events)

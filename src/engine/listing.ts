@@ -6,7 +6,7 @@ import { oldestFirst } from '../inspect/oldest-first.js'
 import type { RunStatus } from '../inspect/report-data.js'
 import { asksIn } from './asks-in.js'
 import type { Engine } from './engine.js'
-import { summaryOf } from './run-view.js'
+import { summaryWithChildren } from './summary-with-children.js'
 import type { RunFilter, RunSummary, Tutti } from './tutti.js'
 
 /** Which asks `asks` lists. */
@@ -49,7 +49,8 @@ export async function listRuns(engine: Engine, filter: RunFilter = {}): Promise<
     ...(filter.cursor !== undefined && { before: Number(filter.cursor) }),
     limit,
   })
-  const runs = rows.map((row) => summaryOf(row, engine.executes(row)))
+  const runs: RunSummary[] = []
+  for (const row of rows) runs.push(await summaryWithChildren(engine.options.store, row, engine.executes(row)))
   const last = rows.at(-1)
   return deepFreeze({ runs, ...(rows.length === limit && last !== undefined && { cursor: String(last.order) }) })
 }

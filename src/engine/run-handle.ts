@@ -20,7 +20,8 @@ import { refused } from './refused.js'
 import type { RunEntry } from './run-entry.js'
 import { runHistory } from './run-history.js'
 import { runNotFound } from './run-not-found.js'
-import { askView, statusOf, summaryOf } from './run-view.js'
+import { askView, statusOf } from './run-view.js'
+import { summaryWithChildren } from './summary-with-children.js'
 import type { Command, Run, RunResult } from './tutti.js'
 import { whileOpen } from './while-open.js'
 
@@ -70,7 +71,7 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
       await current()
       const loaded = await engine.options.store.load(id, { after: Number.MAX_SAFE_INTEGER })
       if (loaded === null) throw runNotFound(id)
-      return summaryOf(loaded.row, engine.executes(loaded.row))
+      return summaryWithChildren(engine.options.store, loaded.row, engine.executes(loaded.row))
     },
     report,
     pause: async (o) => {

@@ -395,8 +395,15 @@ describe('a child run', () => {
     await stage.quiesce()
     const [ask] = await stage.tutti.asks()
     expect(ask).toMatchObject({ runId: 'P:child', agent: 'really', question: 'really?' })
+    // What it waits for, whoever waits for it does too.
+    expect(await run.summary()).toMatchObject({ id: 'P', status: 'running', waitsFor: ['person'] })
+    expect((await stage.tutti.runs()).runs.map(({ waitsFor }) => waitsFor)).toEqual([['person'], ['person']])
+    await run.pause()
+    expect(await run.summary()).toMatchObject({ status: 'paused', waitsFor: ['person'] })
+    await run.resume()
     await (await stage.tutti.run('P:child')).answer(ask?.id ?? '', true)
     expect(await run.output()).toBe(true)
+    expect((await run.summary()).waitsFor).toEqual([])
   })
 
   test('nests no deeper than the depth that a run may have', async () => {
