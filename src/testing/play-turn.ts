@@ -7,9 +7,9 @@ import type { Provided } from '../define/resource.js'
 import type { Schema } from '../define/schema.js'
 import type { Message } from '../define/turn.js'
 import { TuttiError } from '../define/tutti-error.js'
-import { systemClock } from '../engine/clock.js'
 import { encodeEvents, encodeSnapshot } from '../engine/codec.js'
 import { Engine } from '../engine/engine.js'
+import { sleepsUntil } from '../engine/run-view.js'
 import type { Held } from '../engine/seam.js'
 import type { Action, BranchState } from '../kernel/action.js'
 import type { Command } from '../kernel/command.js'
@@ -26,6 +26,7 @@ import type { ModelFactory } from '../models/model-factory.js'
 import { simModel } from '../models/sim.js'
 import { memoryStore } from '../stores/memory.js'
 import { providedList } from './explore/explore-check.js'
+import { LeapingClock } from './leaping-clock.js'
 
 /** What the turn is given. */
 export interface GivenTurn {
@@ -208,16 +209,25 @@ async function spoken(definition: Definition, { journal, state }: Owed, given: G
       ...(snapshot !== null && { snapshot }),
     },
   ])
+  const clock = new LeapingClock()
   return new Promise((resolve) => {
     const hold = (what: Held, go: () => void): void => {
-      const said = what.type === 'command' && what.command.type.startsWith('turn.')
-      if (said) resolve(what.command)
-      else go()
+      if (what.type !== 'command' || !what.command.type.startsWith('turn.')) return go()
+      resolve(what.command)
+      // What it has left behind, as a sleep that lost its race, keeps nobody alive.
+      setImmediate(() => void engine.close())
+    }
+    // Each of its tasks may be the one after which nothing but a sleep is waited for.
+    const later = (task: () => void): void => {
+      setImmediate(() => {
+        task()
+        setImmediate(() => void leapOver(engine, clock))
+      })
     }
     const engine = new Engine({
       store,
       worker,
-      clock: systemClock,
+      clock,
       ttlMs: 10_000,
       graceMs: 0,
       concurrency: Number.POSITIVE_INFINITY,
@@ -226,8 +236,15 @@ async function spoken(definition: Definition, { journal, state }: Owed, given: G
       models: (ref) => given.models?.(ref) ?? simModel(ref.agent),
       invariants: false,
       onLog: () => {},
-      seam: { hold, later: (task) => setImmediate(task), nonce: () => 'turn', lend: (_, value) => value, committed: () => {} },
+      seam: { hold, later, nonce: () => 'turn', lend: (_, value) => value, committed: () => later(() => {}) },
     })
-    void engine
   })
+}
+
+/** A turn that only sleeps is not waited for: its time comes at once. */
+async function leapOver(engine: Engine, clock: LeapingClock): Promise<void> {
+  const entry = engine.closed ? null : await engine.entry(runId)
+  if (entry === null) return
+  const until = sleepsUntil(entry.state)
+  if (until !== null && [...entry.executions.values()].every(({ isAsleep }) => isAsleep)) clock.leapTo(until)
 }

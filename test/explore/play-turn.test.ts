@@ -1,3 +1,5 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { graph, resource, topology } from 'tutti'
 import { playTurn, script } from 'tutti/testing'
 import { expect, test } from 'vitest'
@@ -57,6 +59,39 @@ test('one turn of a model says what its script says', async () => {
   const models = script<typeof desk>({ Poet: [{ reply: 'roses are red' }] })
   expect(await playTurn(desk, 'Poet', { request: 'a poem', models })).toMatchObject({ type: 'reply', value: 'roses are red' })
 })
+
+test('a turn that sleeps is not waited for, and what it does meanwhile is', async () => {
+  const day = 86_400_000
+  const sleeping = topology({
+    name: 'sleeping',
+    flows: ['Start -> A -> End'],
+    agents: {
+      A: {
+        timeoutMs: 5_000,
+        act: async (turn) => {
+          const began = turn.now()
+          await turn.sleep(day)
+          const worked = turn.step('work', () => new Promise((resolve) => setTimeout(resolve, 20, 'worked')))
+          const first = await Promise.race([worked, turn.sleep(day).then(() => 'slept')])
+          await Promise.all([turn.step('more', () => 1), turn.sleep(30 * day)])
+          return turn.finish([first, turn.now() - began >= 31 * day])
+        },
+      },
+    },
+  })
+  expect(await playTurn(sleeping, 'A', {})).toEqual({ type: 'finish', output: ['worked', true] })
+})
+
+test('what a turn leaves behind, as a sleep that lost its race, keeps no process alive', async () => {
+  const program = `
+    import { topology } from 'tutti'
+    import { playTurn } from 'tutti/testing'
+    const act = async (turn) => turn.finish(await Promise.race([turn.step('fast', () => 1), turn.sleep(86_400_000)]))
+    const hasty = topology({ name: 'hasty', flows: ['Start -> A -> End'], agents: { A: act } })
+    console.log(JSON.stringify(await playTurn(hasty, 'A', {})))`
+  const ended = promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], { timeout: 25_000 })
+  expect((await ended).stdout).toBe('{"type":"finish","output":1}\n')
+}, 30_000)
 
 test('a turn that throws tells why', async () => {
   await expect(playTurn(desk, 'Clerk', { request: 'Ada' })).rejects.toMatchObject({
