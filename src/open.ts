@@ -110,6 +110,8 @@ async function handleOf(engine: Engine, id: string, of: Definition | undefined):
   const run = entry?.state.run
   if (run === null || run === undefined) throw runNotFound(id)
   if (of !== undefined && of.name !== run.shape.name)
-    throw new TuttiError('RUN_OF_OTHER_DEFINITION', `the run ${id} is of '${run.shape.name}', not of '${of.name}'`)
+    throw new TuttiError('RUN_OF_OTHER_DEFINITION', `the run ${id} is of '${run.shape.name}', not of '${of.name}'`, {
+      hint: 'tutti.run(id) alone takes a run of any definition',
+    })
   return runHandle(engine, id, run.shape.name, run.tags)
 }

@@ -27,6 +27,7 @@ const subjects: Readonly<Record<string, string>> = { INVALID_TOPOLOGY: 'the defi
 
 /** What to do about it where one types, instead of calling functions. */
 const hints: Readonly<Record<string, string>> = {
+  RUN_EXISTS: 'give another --id',
   RUN_NOT_FOUND: 'tutti ls lists the runs',
   RUN_NOT_PAUSED: 'tutti show tells how it stands',
   RUN_ENDED: 'tutti show tells what became of it',

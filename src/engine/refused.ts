@@ -3,6 +3,7 @@ import { TuttiError } from '../define/tutti-error.js'
 import type { Refusal, RefusalCode } from '../kernel/command.js'
 
 const hints: Partial<Record<RefusalCode, string>> = {
+  RUN_EXISTS: 'give another id; who has the `key` that it was started with has it again by that',
   RUN_NOT_PAUSED: 'somebody else may have resumed it: look at run.status()',
   RUN_ENDED: 'look at run.result()',
   ASK_ALREADY_ANSWERED: 'the first answer stands',

@@ -197,6 +197,7 @@ function outputOf(id: string, outcome: Outcome | null): unknown {
       })
     case 'cancelled':
       throw new TuttiError('RUN_CANCELLED', `the run ${id} was cancelled${outcome.reason === null ? '' : `: ${outcome.reason}`}`, {
+        hint: 'run.history() says who cancelled it',
         failure: deepFreeze({ code: 'CANCELLED', message: outcome.reason ?? 'the run was cancelled', retryable: false, at: {} }),
       })
     case undefined:

@@ -88,6 +88,21 @@ test('an id is used once, and one that is none is refused before anything is rec
   expect((await tutti.runs()).runs).toHaveLength(1)
 })
 
+test('who is refused a run is told what to do instead', async () => {
+  await using tutti = await opened()
+  const run = await tutti.start(echo, { id: 'taken' })
+  await run.result()
+  await expect(tutti.start(echo, { id: 'taken' })).rejects.toMatchObject({
+    code: 'RUN_EXISTS',
+    hint: expect.stringContaining('another id'),
+  })
+  const other = topology({ name: 'other', flows: ['Start -> A -> End'], agents: { A: (turn) => turn.finish() } })
+  await expect(tutti.run('taken', other)).rejects.toMatchObject({ hint: expect.stringContaining('tutti.run(id)') })
+  const held = await tutti.start(solo(async (turn) => (await turn.sleep(1_000_000), turn.finish())))
+  await held.cancel()
+  await expect(held.output()).rejects.toMatchObject({ code: 'RUN_CANCELLED', hint: expect.stringContaining('run.history()') })
+})
+
 test('of several starts with one id, at the same time, one is accepted and the run can be steered', async () => {
   await using tutti = await opened()
   let acted = 0
