@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Maybe } from '../define/maybe.js'
-import { andThen, isLater, settle } from '../define/maybe.js'
+import { isLater, settle } from '../define/maybe.js'
 import { retryShape, wantsRetry } from '../define/retry.js'
 import type { Resource } from '../define/resource.js'
 import { TuttiError } from '../define/tutti-error.js'
@@ -107,7 +107,8 @@ export class Activities implements ContextOwner {
   #untold: Set<CalledStep> | null = null
   /** Of the steps that have asked for their signal. */
   #controllers: Set<AbortController> | null = null
-  #aborted: { readonly reason: unknown } | null = null
+  /** It is over: gives the reason for whoever still asks for something. */
+  #aborted: (() => unknown) | null = null
   #delivered = 0
   #pumping = false
   #idle = 0
@@ -171,21 +172,17 @@ export class Activities implements ContextOwner {
   }
 
   step(name: string, run: Run, options: ActivityOptions = noOptions): Promise<unknown> {
-    if (this.isInside) throw nested(`the step '${name}'`)
+    if (this.#inside !== null) throw nested(`the step '${name}'`)
     return this.#call(name, options.key, run, options, 0)
   }
 
   sleep(ms: number): Promise<void> {
-    if (this.isInside) throw nested('a sleep')
+    if (this.#inside !== null) throw nested('a sleep')
     if (!(Number.isFinite(ms) && ms >= 0)) throw new TypeError(`sleep takes a number of milliseconds, not ${String(ms)}`)
     return this.#call('sleep', undefined, null, noOptions, ms) as Promise<void>
   }
 
-  /** Whether whoever asks runs inside of a step of this turn. */
-  get isInside(): boolean {
-    return this.#inside !== null
-  }
-
+  /** The step of this turn that whoever asks runs inside of; null: none. */
   get #inside(): Context | null {
     const ctx = insideStep.getStore()
     return ctx !== undefined && Context.isOf(ctx, this) ? ctx : null
@@ -224,8 +221,14 @@ export class Activities implements ContextOwner {
   }
 
   abort(reason: unknown): void {
+    this.#stop(() => reason)
+  }
+
+  #stop(reasonOf: () => unknown): void {
     if (this.#aborted !== null) return
-    this.#aborted = { reason }
+    this.#aborted = reasonOf
+    if (this.#open === 0 && this.#controllers === null) return
+    const reason = reasonOf()
     if (this.#controllers !== null) for (const controller of this.#controllers) controller.abort(reason)
     for (const step of this.#opened()) this.#close(step).fail(reason)
     this.#waiting.length = 0
@@ -235,10 +238,12 @@ export class Activities implements ContextOwner {
   end(): Maybe<void> {
     const unasked = this.#aborted === null ? this.#leftUnasked() : null
     // Whoever keeps the turn beyond its end can start nothing more with it.
-    this.abort(turnOver(new Error('the turn has ended')))
-    return andThen(this.#running === 0 ? undefined : this.#quieted(), () => {
-      if (unasked !== null) throw nondeterministic(unasked)
-    })
+    this.#stop(turnEnded)
+    if (this.#running > 0)
+      return this.#quieted().then(() => {
+        if (unasked !== null) throw nondeterministic(unasked)
+      })
+    if (unasked !== null) throw nondeterministic(unasked)
   }
 
   /** Nothing that was started runs any more, or it ignores its signal: what that comes to is used for nothing. */
@@ -282,14 +287,15 @@ export class Activities implements ContextOwner {
     step.ms = ms
     const promise = step.called()
     if (this.#aborted === null) this.#await(step, name)
-    else step.fail(this.#aborted.reason)
+    else step.fail(this.#aborted())
     return promise
   }
 
   /** The body waits for it: it begins, or comes when its turn does. */
   #await(step: CalledStep, name: string): void {
     const { record } = step
-    const problem = (record === null ? null : this.#differs(step, name, record)) ?? this.#firstDiffers(name)
+    const problem =
+      (record === null ? null : this.#differs(step, name, record)) ?? (this.#recordsOf === null ? null : this.#firstDiffers(name))
     if (problem !== null) return this.#break(problem, step)
     step.isOpen = true
     this.#open++
@@ -332,7 +338,7 @@ export class Activities implements ContextOwner {
 
   /** A name that is called for the second time was repeated when it was called for the first: what was said of that one is looked at again. */
   #firstDiffers(name: string): string | null {
-    if (this.#recordsOf === null || this.#occurrences?.get(name) !== 2) return null
+    if (this.#occurrences?.get(name) !== 2) return null
     const first = this.#steps.get(`${name}#0`)
     return first === undefined || first.record === null ? null : this.#differs(first, name, first.record)
   }
@@ -370,7 +376,10 @@ export class Activities implements ContextOwner {
     if (this.#pumping || this.#aborted !== null) return
     const next = this.#results[this.#delivered]
     const isDue = next !== undefined && next.isOpen
-    if (!isDue && this.#delivered >= this.#replayed) return this.#startWaiting()
+    if (!isDue && this.#delivered >= this.#replayed) {
+      if (this.#waiting.length > 0) for (const step of this.#waiting.splice(0)) this.#begin(step)
+      return
+    }
     // Either a result is due, or a record's turn has come, nobody has called for it, and somebody waits for what comes after it.
     if (!isDue && this.#open === 0) return
     this.#pumping = true
@@ -403,10 +412,6 @@ export class Activities implements ContextOwner {
     step.letGo()
   }
 
-  #startWaiting(): void {
-    if (this.#waiting.length > 0) for (const step of this.#waiting.splice(0)) this.#begin(step)
-  }
-
   #speakerOf({ key, name, delivered }: CalledStep): ActivitySpeaker {
     const { branch, agent, turn, attempt } = this.#owner.attempt
     return { branch, agent, turn, attempt, key, name, delivered }
@@ -427,7 +432,7 @@ export class Activities implements ContextOwner {
     const earlier = this.#earlier === undefined || step.record !== null ? undefined : this.#reusable(step)
     if (earlier?.status === 'completed') {
       this.#running++
-      return this.#record(givenBack(this.#speakerOf(step), earlier))
+      return this.#owner.say(givenBack(this.#speakerOf(step), earlier), this.#leave)
     }
     if (step.run !== null) return this.#execute(step)
     step.isSleeping = true
@@ -445,11 +450,19 @@ export class Activities implements ContextOwner {
 
   #execute(step: CalledStep): void {
     this.#running++
-    settle(
-      () => this.#port.mayGoOn(),
-      (may) => (may ? this.#start(step) : this.#leave()),
-      (thrown) => this.#spoil(thrown),
-    )
+    let may: Maybe<boolean>
+    try {
+      may = this.#port.mayGoOn()
+    } catch (thrown) {
+      return this.#spoil(thrown)
+    }
+    if (may === true) this.#start(step)
+    else if (may === false) this.#leave()
+    else
+      may.then(
+        (now) => (now ? this.#start(step) : this.#leave()),
+        (thrown: unknown) => this.#spoil(thrown),
+      )
   }
 
   /**
@@ -466,7 +479,7 @@ export class Activities implements ContextOwner {
     const left = idempotent === false ? this.#leftOf(step) : undefined
     const speaker = this.#speakerOf(step)
     if (idempotent === false && (here || left !== undefined))
-      return this.#record({ type: 'activity.fail', ...speaker, error: unknownOutcome(speaker, left) })
+      return this.#owner.say({ type: 'activity.fail', ...speaker, error: unknownOutcome(speaker, left) }, this.#leave)
     if (here) return this.#try(step, 1)
     const marks = { ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }) }
     this.#owner.say({ type: 'activity.start', ...speaker, ...marks }, ({ refusal }) => {
@@ -476,21 +489,16 @@ export class Activities implements ContextOwner {
     })
   }
 
+  /** Runs the activity once, unless a harness knows what it comes to. */
   #try(step: CalledStep, attempt: number): void {
     // It may have been aborted while its start was recorded, or while it waited for its next attempt.
     if (this.#aborted !== null) return this.#leave()
-    if (!this.#port.isPlayed) return this.#attempt(step, attempt)
-    const known = this.#port.known(this.#speakerOf(step))
-    if (known === null) return this.#attempt(step, attempt)
-    settle(
-      () => known,
-      (result) => this.#tried(step, attempt, result),
-      (thrown) => this.#spoil(thrown),
-    )
-  }
-
-  /** Runs the activity once. */
-  #attempt(step: CalledStep, attempt: number): void {
+    const known = this.#port.isPlayed ? this.#port.known(this.#speakerOf(step)) : null
+    if (known !== null)
+      return void known.then(
+        (result) => this.#tried(step, attempt, null, result),
+        (thrown: unknown) => this.#spoil(thrown),
+      )
     const { run, options } = step
     if (run === null) throw new Error(`${step.key} is a sleep, and not executed`)
     const ctx = new Context(this, step.key, attempt)
@@ -500,14 +508,14 @@ export class Activities implements ContextOwner {
       value = insideStep.run(ctx, run, ctx)
       later = isLater(value) ? Promise.resolve(value) : null
     } catch (thrown) {
-      return this.#threw(step, attempt, ctx, thrown)
+      return this.#tried(step, attempt, ctx, failedWith(thrown, this.#port.maxValue))
     }
     if (options.timeoutMs !== undefined) this.#inTime(step, attempt, ctx, later ?? Promise.resolve(value))
     else if (later === null) this.#returned(step, attempt, ctx, value)
     else
       later.then(
         (came) => this.#returned(step, attempt, ctx, came),
-        (thrown: unknown) => this.#threw(step, attempt, ctx, thrown),
+        (thrown: unknown) => this.#tried(step, attempt, ctx, failedWith(thrown, this.#port.maxValue)),
       )
   }
 
@@ -526,7 +534,7 @@ export class Activities implements ContextOwner {
       isTold = true
       // A reason spares the making of an error that nobody looks at.
       timer.abort('it has ended')
-      this.#ended(step, attempt, ctx, result)
+      this.#tried(step, attempt, ctx, result)
     }
     const grace = new AbortController()
     const leave = (): void => {
@@ -558,37 +566,25 @@ export class Activities implements ContextOwner {
   }
 
   #returned(step: CalledStep, attempt: number, ctx: Context, value: unknown): void {
-    this.#ended(step, attempt, ctx, resultOf(step.name, value, step.options, this.#port.maxValue))
-  }
-
-  #threw(step: CalledStep, attempt: number, ctx: Context, thrown: unknown): void {
-    this.#ended(step, attempt, ctx, failedWith(thrown, this.#port.maxValue))
-  }
-
-  #ended(step: CalledStep, attempt: number, ctx: Context, result: ActivityOutcome): void {
-    Context.letGo(ctx)
-    this.#tried(step, attempt, result)
+    this.#tried(step, attempt, ctx, resultOf(step.name, value, step.options, this.#port.maxValue))
   }
 
   /** Retries happen inside of the activity; what is recorded is what it came to in the end. */
-  #tried(step: CalledStep, attempt: number, result: ActivityOutcome): void {
+  #tried(step: CalledStep, attempt: number, ctx: Context | null, result: ActivityOutcome): void {
     const { options } = step
+    if (ctx !== null && this.#controllers !== null) Context.letGo(ctx)
     try {
       if ('error' in result && this.#mayRetry(options, attempt, result)) return this.#again(step, attempt, result.error)
       const command = outcomeOf(this.#speakerOf(step), result, options)
       // What was done after the abort is used for nothing, but if it can be undone, it must be known.
       const counts = this.#aborted === null || (options.undo !== undefined && command.type === 'activity.complete')
       this.#untold?.delete(step)
-      if (counts) return this.#record(command)
+      if (counts) return this.#owner.say(command, this.#leave)
       if (command.type === 'activity.complete') this.#port.returnedLate()
       this.#leave()
     } catch (thrown) {
       this.#spoil(thrown)
     }
-  }
-
-  #record(command: Command): void {
-    this.#owner.say(command, this.#leave)
   }
 
   #mayRetry({ retry }: ActivityOptions, attempt: number, { error, retryable }: FailedOutcome): boolean {
@@ -627,7 +623,7 @@ export class Activities implements ContextOwner {
   /** A controller that is aborted with the turn, until it is released. */
   controller(): AbortController {
     const made = new AbortController()
-    if (this.#aborted !== null) made.abort(this.#aborted.reason)
+    if (this.#aborted !== null) made.abort(this.#aborted())
     else {
       this.#controllers ??= new Set()
       this.#controllers.add(made)
@@ -639,6 +635,9 @@ export class Activities implements ContextOwner {
     this.#controllers?.delete(controller)
   }
 }
+
+/** Why a turn does nothing more that has ended. Made for whoever asks it for something: mostly nobody does. */
+const turnEnded = (): Error => turnOver(new Error('the turn has ended'))
 
 function tookLonger({ name, options }: CalledStep): CodedFailure {
   const message = `the step '${name}' took longer than ${options.timeoutMs} ms`

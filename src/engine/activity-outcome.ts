@@ -43,15 +43,14 @@ function noJson(name: string, { path, problem }: NotJson): CodedFailure {
 /** What is to be recorded of an activity that has ended. */
 export function outcomeOf(speaker: ActivitySpeaker, result: ActivityOutcome, options: ActivityOptions): Command {
   const usage = options.usage?.(result)
-  if (usage === undefined && 'value' in result && result.value !== undefined) return completed(speaker, result.value)
+  if (usage === undefined && 'value' in result && result.value !== undefined) {
+    // Most are of this kind: made in one piece, because that is a third of the work while the code is cold.
+    const { branch, agent, turn, attempt, key, name, delivered } = speaker
+    return { type: 'activity.complete', branch, agent, turn, attempt, key, name, delivered, value: result.value }
+  }
   const used = usage === undefined ? {} : { usage }
   if ('error' in result) return { type: 'activity.fail', ...speaker, error: result.error, ...used }
   return { type: 'activity.complete', ...speaker, ...(result.value !== undefined && { value: result.value }), ...used }
-}
-
-/** Most are of this kind: made in one piece, because that is a third of the work while the code is cold. */
-function completed({ branch, agent, turn, attempt, key, name, delivered }: ActivitySpeaker, value: unknown): Command {
-  return { type: 'activity.complete', branch, agent, turn, attempt, key, name, delivered, value }
 }
 
 /** A success of an earlier attempt is recorded again for this one; what it used has been counted. */

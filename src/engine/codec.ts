@@ -22,11 +22,22 @@ export interface Blob {
 }
 
 /** Stands for a value that is stored by its hash. Objects of users that look like one are wrapped, so that none is taken for it. */
+const refMark = '$tutti.'
 const refKey = '$tutti.blob'
 const wrapKey = '$tutti.plain'
 
+interface Encoded {
+  readonly rows: readonly EventRow[]
+  readonly blobs: readonly Blob[]
+}
+
 /** Events as rows of JSON text, with the values that are too large to stand in them. */
-export function encodeEvents(events: readonly Event[]): { readonly rows: readonly EventRow[]; readonly blobs: readonly Blob[] } {
+export function encodeEvents(events: readonly Event[]): Encoded {
+  // Most are few and small.
+  if (events.length > 0 && events.length < packMin) {
+    const body = jsonOf(events)
+    if (body !== null && isPlain(body)) return { rows: [{ seq: events[0]?.seq ?? 0, n: events.length, body }], blobs: none }
+  }
   const rows: EventRow[] = []
   // Made when it is needed: most rows have nothing that stands elsewhere.
   let blobs: Map<string, string> | null = null
@@ -54,14 +65,13 @@ interface Row {
   readonly items: readonly (Event | Pack)[]
   /** How many events these are. */
   readonly n: number
-  /** It is one that is sure to be larger than what may stand in a row. */
+  /** It has what is larger than what may stand in a row, for sure. */
   readonly isLarge: boolean
 }
 
 /** What one row has of the events from a place on. */
 function rowFrom(events: readonly Event[], from: number): Row {
-  // Most are of a few, and many of one.
-  if (events.length < packMin) return { items: events, n: events.length, isLarge: false }
+  if (events.length < packMin) return { items: events, n: events.length, isLarge: true }
   const items: (Event | Pack)[] = []
   const end = Math.min(events.length, from + packedPerRow)
   let plain = 0
@@ -110,10 +120,10 @@ function jsonOf(value: unknown): string | null {
 }
 
 /** Whether a text is small enough to stand where it is, and has nothing in it that could be taken for a reference. */
-const isPlain = (text: string): boolean => text.length < blobMin && !hasRefs(text)
+const isPlain = (text: string): boolean => text.length < blobMin && !text.includes(refMark)
 
 /** Whether there may be a reference in a text. Not looked for with the quote before it: JSON is full of those, and each is a place to look. */
-const hasRefs = (text: string): boolean => text.includes('$tutti.')
+const hasRefs = (text: string): boolean => text.includes(refMark)
 
 /** A value as JSON text: itself, or a reference to where it is stored. */
 function textOf(value: unknown, blobs: Map<string, string>): string {

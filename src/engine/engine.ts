@@ -1,6 +1,6 @@
 import type { Definition, Internals } from '../define/definition.js'
 import { internalsOf } from '../define/definition.js'
-import { andThen, isLater, type Maybe } from '../define/maybe.js'
+import { isLater, type Maybe } from '../define/maybe.js'
 import type { Provided } from '../define/resource.js'
 import { provisionOf } from '../define/resource.js'
 import { TuttiError } from '../define/tutti-error.js'
@@ -74,6 +74,11 @@ const isOfGone = ({ isGone }: RunEntry, { refusal }: Outcome): boolean => isGone
 /** What is said of a run is also said of those that it waits for. */
 const isSteering = ({ type }: Command): boolean => type === 'run.pause' || type === 'run.resume' || type === 'run.cancel'
 
+/** A recorded activity reaches the execution that waits for it. */
+function route(entry: RunEntry, event: Recorded): void {
+  entry.executions.get(attemptId(event.branch, event.turn, event.attempt))?.recorded(event)
+}
+
 /**
  * Drives the kernel over a store: what is decided is committed by the loop, and then performed here, by the run's owner alone.
  *
@@ -120,8 +125,8 @@ export class Engine {
       later: laterOf(options.seam),
       backlog: this.#backlog,
       refresh: (entries) => this.#lookout.refresh(entries),
-      advance: (entry, events, state) => this.#advance(entry, events, state),
-      recorded: (entry, events, state) => this.#recorded(entry, events, state),
+      advance: this.#advance,
+      recorded: this.#recorded,
       concluding: (conclude) => this.#bodies.hold(conclude),
       lost: (entry) => this.#lost(entry),
       mayRelease: (entry) => this.#closed || this.#isIdle(entry),
@@ -146,7 +151,7 @@ export class Engine {
       refreshAgents: () => this.agents.refresh(),
       wake: (entry) => this.#loop.wake(entry),
       passes: (entry) => this.#loop.passes(entry),
-      advance: (entry, events, state) => this.#advance(entry, events, state),
+      advance: this.#advance,
       lost: (entry) => this.#lost(entry),
       gone: (entry) => this.#gone(entry),
       foundOut: (entry, unsure, isThere) => this.#foundOut(entry, unsure, isThere),
@@ -176,7 +181,7 @@ export class Engine {
       clock,
       entries: () => this.#entries.values(),
       dispatch: (entry, attempt) => this.#bodies.dispatch(entry, attempt),
-      say: (entry, command) => this.#say(entry, command),
+      say: this.#say,
       changed: (entry) => {
         this.#loop.wake(entry)
         this.#keepOrLetGo(entry)
@@ -370,50 +375,46 @@ export class Engine {
 
   // ── what follows a commit ──────────────────────────────────────────────────────────────────────────────
 
-  #advance(entry: RunEntry, events: readonly Event[], state: State): void {
+  readonly #advance = (entry: RunEntry, events: readonly Event[], state: State): void => {
     const before = entry.state
     entry.state = state
     this.options.seam?.committed(entry.id, events, state)
     let claimed = false
     for (let place = 0; place < events.length; place++) {
-      const event = events[place]
-      if (event?.type === 'activity.completed' || event?.type === 'activity.failed') this.#route(entry, event)
-      if (event?.type === 'run.claimed' && event.epoch === entry.owner?.epoch) {
+      const event = events[place] as Event
+      if (event.type === 'activity.completed' || event.type === 'activity.failed') route(entry, event)
+      else if (event.type === 'run.claimed' && event.epoch === entry.owner?.epoch) {
         claimed = true
         entry.claiming = false
       }
       // One before this worker's own claim was the last owner's.
-      if (event?.type === 'run.released' && !entry.claiming) this.#lost(entry)
+      else if (event.type === 'run.released' && !entry.claiming) this.#lost(entry)
     }
     const { owner } = entry
     // Whoever claims a run performs all that is outstanding in it, not only what came last; and nothing before that is durable.
     if (owner !== null && !entry.claiming) this.#perform(entry, claimed ? null : before)
     this.#heldTurns.forget(entry)
     if (saysMore(entry)) this.#loop.wake(entry)
-    if (isOver(state)) {
+    const over = isOver(state)
+    if (over) {
       this.#takeOver.forget(entry.id)
       this.#lookout.sawOver(entry)
       this.#forget(entry)
     } else this.#keepOrLetGo(entry)
-    this.#tellWaiting(entry)
+    this.listeners.happened(entry.id, over || entry.owner === null || entry.broken !== null)
   }
 
   /** The same, where nothing has happened but that activities came to something, or that some of many answered: nobody owes anything new for it. */
-  #recorded(entry: RunEntry, events: readonly Event[], state: State): void {
+  readonly #recorded = (entry: RunEntry, events: readonly Event[], state: State): void => {
     entry.state = state
     this.options.seam?.committed(entry.id, events, state)
     for (let place = 0; place < events.length; place++) {
-      const event = events[place]
-      if (event?.type === 'activity.completed' || event?.type === 'activity.failed') this.#route(entry, event)
+      const event = events[place] as Event
+      if (event.type === 'activity.completed') route(entry, event)
     }
     // Something other than its sleep may have woken it.
     this.#waiting.delete(entry)
-    this.#tellWaiting(entry)
-  }
-
-  /** A recorded activity reaches the execution that waits for it. */
-  #route(entry: RunEntry, event: Recorded): void {
-    entry.executions.get(attemptId(event.branch, event.turn, event.attempt))?.recorded(event)
+    this.listeners.happened(entry.id, entry.owner === null || entry.broken !== null)
   }
 
   /** The one switch over effects: starts what came to be owed. */
@@ -623,11 +624,15 @@ export class Engine {
 
   /** The state of a run as it is now. */
   current(runId: string): Maybe<RunEntry | null> {
-    return andThen(this.entry(runId), (entry) => {
-      if (entry === null) return null
-      const seeing = isOver(entry.state) ? this.#seeOver(entry) : this.#lookout.seeNow(entry)
-      return andThen(seeing, () => (entry.isGone ? this.current(runId) : entry))
-    })
+    const entry = this.entry(runId)
+    return isLater(entry) ? entry.then((found) => this.#seen(runId, found)) : this.#seen(runId, entry)
+  }
+
+  #seen(runId: string, entry: RunEntry | null): Maybe<RunEntry | null> {
+    if (entry === null) return null
+    const seeing = isOver(entry.state) ? this.#seeOver(entry) : this.#lookout.seeNow(entry)
+    if (isLater(seeing)) return seeing.then(() => (entry.isGone ? this.current(runId) : entry))
+    return entry.isGone ? this.current(runId) : entry
   }
 
   /** How a run has ended is said as long as nobody knows better. */

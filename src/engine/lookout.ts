@@ -42,7 +42,7 @@ export interface LookoutPort {
  * For so long an append of its owner shows that nobody else has the run, and that nobody had cancelled it: it would have been refused. It is
  * no longer than what passes between asking the store and starting an effect when a process is busy, and that nobody can close.
  */
-const provenMs = 0.2
+const provenNs = 200_000n
 
 /** Others may have written to it: nobody here owns it, or somebody said so, and it is not read yet. */
 export function isBehind(entry: RunEntry): boolean {
@@ -111,7 +111,7 @@ export class Lookout {
 
   /** The same of a step: what its run's own append has just shown need not be asked again. */
   goesOnOwning(entry: RunEntry): Maybe<boolean> {
-    if (this.#port.seam === undefined && performance.now() - entry.provenAt < provenMs && entry.owner !== null && !isBehind(entry))
+    if (this.#port.seam === undefined && process.hrtime.bigint() - entry.provenAt < provenNs && entry.owner !== null && !isBehind(entry))
       return !this.#port.isClosed()
     return this.stillOwns(entry)
   }

@@ -113,8 +113,7 @@ export class Loop {
 
   /** What the owner of a run has to say of it. `settled` is told what came of it when that is durable, and not if the loop is closed before. */
   say(entry: RunEntry, command: Command, settled: (outcome: Outcome) => void): void {
-    if (this.#closed) return
-    this.#queue(entry, { command, put: undefined, owned: true, bytes: weightOf(command), settle: settled, fail: null })
+    if (!this.#closed) this.#queue(entry, { command, put: undefined, owned: true, bytes: weightOf(command), settle: settled, fail: null })
   }
 
   #queue(entry: RunEntry, submission: Submission): void {
@@ -159,11 +158,17 @@ export class Loop {
   /** One transaction; what is ready after it has its turn in the next macrotask, so that others have theirs in between. */
   readonly #flush = (): void => {
     const entries = this.#take()
-    settle(
-      () => this.#port.refresh(entries),
-      () => this.#commit(entries),
-      (error) => this.#hold(entries, error),
-    )
+    try {
+      const reading = this.#port.refresh(entries)
+      if (reading !== null)
+        return void reading.then(
+          () => this.#commit(entries),
+          (error) => this.#hold(entries, error),
+        )
+    } catch (error) {
+      return this.#hold(entries, error)
+    }
+    this.#commit(entries)
   }
 
   #take(): readonly RunEntry[] {
@@ -177,23 +182,25 @@ export class Loop {
   #commit(entries: readonly RunEntry[]): void {
     const plans: Plan[] = []
     const items: Append[] = []
+    const at = this.#port.clock.now()
     for (const entry of entries) {
-      const plan = this.#plan(entry)
+      const plan = this.#plan(entry, at)
       if (plan === null) continue
       plans.push(plan)
       if (plan.item !== null) items.push(plan.item)
     }
-    const sentAt = performance.now()
-    const conclude = (verdicts: readonly Verdict[]): void => this.#port.concluding(() => this.#concludeAll(plans, verdicts, sentAt))
+    const sentAt = process.hrtime.bigint()
+    const conclude = (said: readonly Verdict[]): void => this.#port.concluding(() => this.#concludeAll(plans, said, sentAt))
     if (items.length === 0) return conclude(noVerdicts)
-    settle(
-      () => {
-        const said = this.#port.store.commit(items)
-        return verdictsNow(said) ?? said
-      },
-      conclude,
-      (error) => this.#doubt(plans, entries, error),
-    )
+    let verdicts: readonly Verdict[] | undefined
+    try {
+      const said = this.#port.store.commit(items)
+      verdicts = verdictsNow(said)
+      if (verdicts === undefined) return void said.then(conclude, (error) => this.#doubt(plans, entries, error))
+    } catch (error) {
+      return this.#doubt(plans, entries, error)
+    }
+    conclude(verdicts)
   }
 
   /** The store gave no answer: it is asked what came of it. Whoever waits is told that, if it can be had, and else the error. */
@@ -213,7 +220,7 @@ export class Loop {
     else this.#again(entry, taken)
   }
 
-  #concludeAll(plans: readonly Plan[], verdicts: readonly Verdict[], sentAt: number): void {
+  #concludeAll(plans: readonly Plan[], verdicts: readonly Verdict[], sentAt: bigint): void {
     this.#failures = 0
     let next = 0
     for (const plan of plans) this.#conclude(plan, plan.item === null ? done : (verdicts[next++] ?? { ok: false, why: 'gone' }), sentAt)
@@ -268,11 +275,10 @@ export class Loop {
   }
 
   /** Decides what is queued, one command after the other, on the state that the one before it leaves. */
-  #plan(entry: RunEntry): Plan | null {
+  #plan(entry: RunEntry, at: number): Plan | null {
     if (entry.isGone) return this.#refuseGone(entry)
     const taken = this.#takeOf(entry)
     if (taken.length === 0 && !saysMore(entry)) return null
-    const at = this.#port.clock.now()
     try {
       return this.#decided(entry, taken, at)
     } catch (error) {
@@ -314,18 +320,19 @@ export class Loop {
       entry.queue = queue.splice(commandsMax)
       this.wake(entry)
     } else entry.queue = []
-    return queue.every((submission) => this.#isDecidable(entry, submission)) ? queue : this.#decidable(entry, queue)
+    for (let index = 0; index < queue.length; index++) {
+      const { owned, command } = queue[index] as Submission
+      if ((owned && entry.owner === null) || command.type === 'run.release') return this.#decidable(entry, queue)
+    }
+    return queue
   }
 
   /** What speaks for an owner that is none any more says nothing; nor is a run let go in which there is something to do. */
-  #isDecidable(entry: RunEntry, { owned, command }: Submission): boolean {
-    return !(owned && entry.owner === null) && (command.type !== 'run.release' || this.#port.mayRelease(entry))
-  }
-
   #decidable(entry: RunEntry, queue: readonly Submission[]): readonly Submission[] {
     const message = entry.owner === null ? 'another worker owns the run' : 'there is something to do in the run'
     return queue.filter((submission) => {
-      const may = this.#isDecidable(entry, submission)
+      const { owned, command } = submission
+      const may = !(owned && entry.owner === null) && (command.type !== 'run.release' || this.#port.mayRelease(entry))
       if (!may) this.#settle(submission, { refusal: { code: 'STALE_ATTEMPT', message } })
       return may
     })
@@ -341,7 +348,7 @@ export class Loop {
       const { command, put } = submission
       const isTaken = put !== undefined && puts.some(({ key }) => key === put.key)
       // What is checked after each command must be kept from before it.
-      const before = this.#port.invariants ? series.state() : null
+      const before = this.#port.invariants ? series.made().state : null
       const decision = isTaken ? keyTaken(put) : series.decide(command)
       if ('refusal' in decision) {
         refusals ??= new Map()
@@ -353,12 +360,11 @@ export class Loop {
     }
     // What is made here and can't be executed here is given back at once.
     if (entry.state === newState && entry.definition === null) series.decide({ type: 'run.release' })
-    const state = series.state()
-    const { events } = series
+    const { state, events, isQuiet } = series.made()
+    if (isQuiet && events.length > 0 && puts.length === 0 && isUndisturbed(entry))
+      return { entry, taken, refusals, state, events, item: this.#appendOf(entry, state, events, at), held: nobody, isQuiet }
     const held = isOver(state) ? nobody : heldBy(entry)
-    const isQuiet = series.isQuiet && events.length > 0 && puts.length === 0 && isUndisturbed(entry)
-    const item = isQuiet ? this.#appendOf(entry, state, events, at) : this.#itemOf(entry, state, events, puts, at, held)
-    return { entry, taken, refusals, state, events, item, held, isQuiet }
+    return { entry, taken, refusals, state, events, item: this.#itemOf(entry, state, events, puts, at, held), held, isQuiet: false }
   }
 
   /** A bug of ours stops that run and keeps its journal; never the process. */
@@ -394,20 +400,25 @@ export class Loop {
       const { shape, tags } = state.run
       item.create = { definition: shape.name, version: shape.version, tags }
     }
+    const released = !state.held && isReleased(events)
     // One that is made and given back at once is nobody's from the beginning.
-    if (creates !== isReleased(events, state)) item.own = creates ? 'take' : 'release'
-    if (item.own !== 'take') {
-      const wake = wakeOf(entry, state, events, at, this.#port)
+    if (creates !== released) item.own = creates ? 'take' : 'release'
+    // One that is owned and waits for no agent says nothing of when it is due.
+    if (item.own !== 'take' && (released || entry.owner === null || entry.held.size > 0)) {
+      const wake = wakeOf(entry, state, released, events.length, at, this.#port)
       if (wake !== undefined) item.wake = wake
     }
     const version = state.run?.shape.version
     if (!creates && version !== undefined && version !== before.run?.shape.version) item.version = version
-    if (creates || statusOf(before) !== statusOf(state)) item.status = statusOf(state)
-    const agents = agentMarks(entry.marked, held)
+    const stands = before.status === state.status && before.pausedAt === state.pausedAt
+    if (!stands) {
+      const status = statusOf(state)
+      if (creates || statusOf(before) !== status) item.status = status
+      if (isOver(state)) item.ended = true
+    }
+    const agents = entry.marked.size === 0 && held.size === 0 ? noMarks : agentMarks(entry.marked, held)
     if (creates || agents.length > 0 || waitsChanged(before, state)) item.waits = waitsOf(state, held)
-    if (isOver(state) && !isOver(before)) item.ended = true
-    const same = before.asks === state.asks && before.status === state.status && before.pausedAt === state.pausedAt
-    const marks = same ? agents : [...marksOf(before, state), ...agents]
+    const marks = stands && before.asks === state.asks ? agents : [...marksOf(before, state), ...agents]
     if (marks.length > 0) item.marks = marks
     return item
   }
@@ -416,7 +427,8 @@ export class Loop {
   #snapshot(entry: RunEntry, state: State, rows: readonly EventRow[], events: number): Snapshot | null {
     const { grown } = entry
     grown.events += events
-    for (let index = 0; index < rows.length; index++) grown.bytes += weightIn(rows[index])
+    // Many events that are written as one are read as many.
+    for (const { body, n } of rows) grown.bytes += Math.max(body.length, n * eventBytes)
     if (grown.events <= snapshotEvents || isOver(state)) return null
     if (grown.bytes <= 4 * Math.max(entry.snapshotBytes, state.branches.size * branchBytes)) return null
     const bytes = sizeOf(state)
@@ -431,7 +443,7 @@ export class Loop {
     return snapshot
   }
 
-  #conclude(plan: Plan, verdict: Verdict, sentAt: number): void {
+  #conclude(plan: Plan, verdict: Verdict, sentAt: bigint): void {
     const { entry, taken, refusals, events, state } = plan
     if (!verdict.ok) return this.#conflict(plan, verdict)
     if (plan.item !== null && entry.owner !== null) {
@@ -448,11 +460,9 @@ export class Loop {
     for (let index = 0; index < taken.length; index++) {
       const submission = taken[index] as Submission
       const refusal = refusals?.get(submission)
-      if (refusal === undefined) this.#settle(submission, carriedOut)
-      else {
-        this.#port.refused(refusal.code, entry)
-        this.#settle(submission, { refusal })
-      }
+      if (refusal !== undefined) this.#port.refused(refusal.code, entry)
+      this.#backlog.remove(submission.bytes)
+      submission.settle(refusal === undefined ? carriedOut : { refusal })
     }
   }
 
@@ -467,9 +477,6 @@ export class Loop {
   }
 }
 
-/** What a row weighs to whoever reads it: many events that are written as one are read as many. */
-const weightIn = (row: EventRow | undefined): number => (row === undefined ? 0 : Math.max(row.body.length, row.n * eventBytes))
-
 /** About how large a snapshot would be. */
 function sizeOf({ branches, barriers }: State): number {
   return barriers.values().reduce((bytes, { slots }) => bytes + slots.size * slotBytes, branches.size * branchBytes)
@@ -483,6 +490,7 @@ function checkInvariants(state: State, events: readonly Event[]): void {
 const done: Verdict = Object.freeze({ ok: true })
 const carriedOut: Outcome = Object.freeze({})
 const noPuts: readonly Put[] = Object.freeze([])
+const noMarks: readonly Mark[] = Object.freeze([])
 const noVerdicts: readonly Verdict[] = Object.freeze([])
 
 const keyTaken = ({ key }: Put): { readonly refusal: Refusal } => ({ refusal: { code: 'KEY_TAKEN', message: `the key ${key} is taken` } })
@@ -500,14 +508,15 @@ function fail(submission: Submission, error: unknown): void {
 }
 
 function waitsChanged(before: State, state: State): boolean {
-  if (before.timers === state.timers && before.asks === state.asks && before.running === state.running) return false
+  if (before.timers === state.timers && before.asks === state.asks && (before.running === state.running || state.timers.size === 0))
+    return false
   return waitsOf(before).join() !== waitsOf(state).join()
 }
 
 const nobody: Holds = new Map([])
 
 /** Also one that was claimed in the same append is given back. */
-const isReleased = (events: readonly Event[], { held }: State): boolean => !held && events.some(({ type }) => type === 'run.released')
+const isReleased = (events: readonly Event[]): boolean => events.some(({ type }) => type === 'run.released')
 
 /** For which agents a run is known to wait once its next append is durable. Who has just got it does not know yet, and leaves it. */
 function heldBy({ claiming, held, marked }: RunEntry): Holds {
@@ -534,7 +543,6 @@ export function isMarkedStill({ held, marked }: RunEntry): boolean {
 }
 
 function agentMarks(before: Holds, after: Holds): Mark[] {
-  if (before.size === 0 && after.size === 0) return []
   return [
     ...[...after].flatMap(([key, until]) => (before.get(key) === until ? [] : [{ kind: agentKind, key, body: JSON.stringify(until) }])),
     ...[...before.keys()].filter((key) => !after.has(key)).map((key) => ({ kind: agentKind, key, body: null })),
@@ -546,10 +554,10 @@ function agentMarks(before: Holds, after: Holds): Mark[] {
  * do. A run that waits for agents says so while it is owned, and its release leaves it: if an agent was resumed in between, then the
  * store has said that the run is due now, and this must not be forgotten.
  */
-function wakeOf(entry: RunEntry, state: State, events: readonly Event[], at: number, port: LoopPort): number | null | undefined {
-  const { owner, held } = entry
-  if (!isReleased(events, state)) return owner === null || held.size > 0 ? dueAt(state, at, held) : undefined
+function wakeOf(entry: RunEntry, state: State, released: boolean, events: number, at: number, port: LoopPort): number | null | undefined {
+  const { held } = entry
+  if (!released) return dueAt(state, at, held)
   // What else is in the append may have ended its sleep.
-  if (held.size === 0) return dueAt(state, at, held, events.length === 1 && port.isAsleep(entry))
-  return events.length === 1 && !saysMore(entry) ? undefined : at
+  if (held.size === 0) return dueAt(state, at, held, events === 1 && port.isAsleep(entry))
+  return events === 1 && !saysMore(entry) ? undefined : at
 }

@@ -58,8 +58,8 @@ export interface RunEntry {
   snapshotBytes: number
   definition: Internals | null
   owner: { readonly worker: number; readonly epoch: number } | null
-  /** When an append showed last that it is this worker's, by the process's own clock. */
-  provenAt: number
+  /** When an append showed last that it is this worker's, in nanoseconds by the process's own clock. */
+  provenAt: bigint
   /** It was given to this worker, and its journal does not say so yet: nothing of it is performed. */
   claiming: boolean
   queue: Submission[]
@@ -89,6 +89,8 @@ export interface RunEntry {
 }
 
 const done = Promise.resolve()
+/** Before any time of the process's clock that counts. */
+const neverProven = -(2n ** 63n)
 /** Most runs wait for no agent. */
 const nobody: RunEntry['marked'] = new Map([])
 
@@ -103,7 +105,7 @@ export function newEntry(id: string, definition: Internals | null): RunEntry {
     snapshotBytes: 0,
     definition,
     owner: null,
-    provenAt: Number.NEGATIVE_INFINITY,
+    provenAt: neverProven,
     claiming: false,
     queue: [],
     isReady: false,

@@ -1,6 +1,6 @@
 import { bytesOver } from '../define/bytes-over.js'
 import { asJson } from '../define/check-schema.js'
-import { andThen, isLater, type Maybe } from '../define/maybe.js'
+import { isLater, type Maybe } from '../define/maybe.js'
 import { aBoolean, aString } from '../define/option-check.js'
 import { TuttiError } from '../define/tutti-error.js'
 import { oldestFirst } from '../inspect/oldest-first.js'
@@ -64,7 +64,7 @@ export function runHandle(engine: Engine, id: string, definition: string, tags: 
     definition,
     tags,
     result,
-    output: () => runOutput(engine, id),
+    output: async () => outputOf(id, (await untilOver(engine, id)).state.outcome),
     events: ((options = {}) => follow(engine, { id, tags }, options)) as Run['events'],
     status: async () => statusOf((await current()).state),
     summary: async () => {
@@ -135,25 +135,24 @@ function openOnly(engine: Engine, run: Run): Run {
   return Object.fromEntries(calls) as Run
 }
 
-/** What a run gives in the end. The state says how it ended: no journal is read for it. */
-export async function runOutput(engine: Engine, id: string): Promise<unknown> {
-  return outputOf(id, (await untilOver(engine, id)).state.outcome)
-}
-
 function currentEntry(engine: Engine, id: string): Maybe<RunEntry> {
-  return andThen(engine.current(id), (entry) => {
-    if (entry === null) throw runNotFound(id)
-    if (entry.broken !== null) throw entry.broken
-    return entry
-  })
+  const current = engine.current(id)
+  return isLater(current) ? current.then((entry) => goingOn(id, entry)) : goingOn(id, current)
 }
 
-async function untilOver(engine: Engine, id: string): Promise<RunEntry> {
+function goingOn(id: string, entry: RunEntry | null): RunEntry {
+  if (entry === null) throw runNotFound(id)
+  if (entry.broken !== null) throw entry.broken
+  return entry
+}
+
+export async function untilOver(engine: Engine, id: string): Promise<RunEntry> {
   let nonce: string | undefined
   for (;;) {
-    const { wait, stop } = engine.listeners.waitFor(id, 'end')
+    const current = currentEntry(engine, id)
+    // Nothing happens between what is known at once and whoever listens from here on.
+    const waiting = isLater(current) || !isOver(current.state) ? engine.listeners.waitFor(id, 'end') : null
     try {
-      const current = currentEntry(engine, id)
       const entry = isLater(current) ? await current : current
       // What was waited for may be gone, and its id another's.
       nonce ??= entry.state.run?.nonce
@@ -161,9 +160,9 @@ async function untilOver(engine: Engine, id: string): Promise<RunEntry> {
       if (isOver(entry.state)) return entry
       if (engine.closed)
         throw new TuttiError('CLOSED', `the engine was closed while the run ${id} goes on`, { hint: 'open the store again and ask there' })
-      await wait
+      await waiting?.wait
     } finally {
-      stop()
+      waiting?.stop()
     }
   }
 }
@@ -186,7 +185,8 @@ function resultOf(id: string, last: Event | undefined, report: Report): RunResul
   }
 }
 
-function outputOf(id: string, outcome: Outcome | null): unknown {
+/** What a run gives in the end. The state says how it ended: no journal is read for it. */
+export function outputOf(id: string, outcome: Outcome | null): unknown {
   switch (outcome?.status) {
     case 'succeeded':
       return outcome.output

@@ -63,12 +63,14 @@ export function isHeldBack(state: State, held: ReadonlyMap<string, unknown>): bo
 
 /** What a run can be found by: its open asks, and what it has said in its session. */
 export function marksOf(before: State, after: State): Mark[] {
+  const said = saidMarks(before, after)
+  if (before.asks === after.asks && before.pausedAt === after.pausedAt) return said
   const { set, gone } = Trie.changes(before.asks, after.asks)
   const shown = before.pausedAt === after.pausedAt ? set : [...new Map([...expiring(after), ...set])]
   return [
     ...shown.map(([key, ask]) => ({ kind: 'ask', key, body: JSON.stringify(askView(after, ask)) })),
     ...gone.map((key) => ({ kind: 'ask', key, body: null })),
-    ...saidMarks(before, after),
+    ...said,
   ]
 }
 

@@ -22,7 +22,7 @@ import { checkSession, conversationOf } from './conversation.js'
 import type { Engine } from './engine.js'
 import { keyReused, onceUnder } from './keyed.js'
 import { refused } from './refused.js'
-import { runHandle, runOutput } from './run-handle.js'
+import { outputOf, runHandle, untilOver } from './run-handle.js'
 import type { Run, StartOptions } from './tutti.js'
 import { closedEngine } from './while-open.js'
 
@@ -49,7 +49,8 @@ export async function start(engine: Engine, of: Definition | string, given: Star
 export async function execute(engine: Engine, of: Definition | string, given: StartGiven, defaults: Limits): Promise<unknown> {
   const { id } = await started(engine, of, given, defaults)
   if (engine.closed) throw closedEngine()
-  return runOutput(engine, id)
+  const { state } = await untilOver(engine, id)
+  return outputOf(id, state.outcome)
 }
 
 function started(engine: Engine, of: Definition | string, given: StartGiven, defaults: Limits): Promise<Started> {

@@ -5,9 +5,11 @@ interface Log {
   readonly records: ActivityRecord[]
   readonly before: (number | undefined)[]
   readonly places: Map<string, number>
+  /** Whether all that was ever written is what activities came to. */
+  isSettled: boolean
 }
 
-const newLog = (): Log => ({ records: [], before: [], places: new Map() })
+const newLog = (): Log => ({ records: [], before: [], places: new Map(), isSettled: true })
 
 /**
  * What is recorded of the activities of an attempt, by key. Persistent, as a trie is, but nearly always written in one order: so all
@@ -36,11 +38,16 @@ export class ActivityLog {
     return place === undefined ? undefined : log.records[place]
   }
 
+  /** Whether nothing of it is under way, for sure. */
+  get isSettled(): boolean {
+    return this.#log.isSettled
+  }
+
   /** With one more record, in the place of the one of its key. */
   with(record: ActivityRecord): ActivityLog {
     // What nobody has written to may be everybody's beginning.
-    const isLatest = this.#count > 0 && this.#log.records.length === this.#count
-    const log = isLatest ? this.#log : ActivityLog.from(this.values()).#log
+    const isLatest = this.#log.records.length === this.#count
+    const log = this.#count === 0 ? newLog() : isLatest ? this.#log : ActivityLog.from(this.values()).#log
     write(log, record)
     return new ActivityLog(log)
   }
@@ -60,4 +67,5 @@ function write(log: Log, record: ActivityRecord): void {
   log.before.push(log.places.get(record.key))
   log.places.set(record.key, log.records.length)
   log.records.push(record)
+  if (record.status === 'started' || record.status === 'sleeping') log.isSettled = false
 }

@@ -235,7 +235,7 @@ export class Branches {
   /** The attempts that are live and were not before, when the journal went up to `seq`. Costs as much as the difference. */
   static begunSince(before: Branches, seq: number, after: Branches): Attempt[] {
     const begun: Attempt[] = []
-    if (before === after) return begun
+    if (before === after || after.#size === 0) return begun
     for (const [id, branch] of Trie.changes(before.#kept, after.#kept).set)
       if (branch.startSeq !== 0 && !isSameTurn(before.get(id), liveAttempt(branch))) begun.push(liveAttempt(branch))
     // Of two that do not follow each other, each may have parted what the other has not.

@@ -1,4 +1,5 @@
 import { crashesMax } from './crashes.js'
+import { deepFreeze } from './deep-freeze.js'
 import type { Refusal } from './command.js'
 import type { Draft } from './draft.js'
 import { emit } from './draft.js'
@@ -11,7 +12,7 @@ import { backoffMs } from './retry.js'
 import type { RetryShape } from './shape.js'
 import type { Outcome, State } from './state.js'
 import { barrierOf, shapeOf } from './state.js'
-import type { Entry, Onward, Path, Plan } from './undo-state.js'
+import { type Entry, nothingDone, type Onward, type Path, type Plan } from './undo-state.js'
 
 /**
  * Undoing (KERNEL §13).
@@ -99,7 +100,7 @@ function readsCancelled(state: State, { seats, origin }: Path): boolean {
 export function compensateRun(draft: Draft, outcome: Outcome): boolean {
   const taken = open(draft.state)
   if (taken.length === 0) return false
-  emit(draft, { type: 'run.compensating', cause: causeOf(outcome) })
+  emit(draft, { type: 'run.compensating', cause: deepFreeze(causeOf(outcome)) })
   emitPlan(draft, rootBarrier, taken)
   return true
 }
@@ -113,6 +114,8 @@ function causeOf(outcome: Outcome): Failure {
 /** How much of what was to be undone is: all of it, or not; or there was nothing. Where a slot reads cancelled, nobody is told what came of it. */
 export function rollbackOf(state: State): RolledBack {
   const { undo } = state
+  // Mostly there was nothing.
+  if (undo === nothingDone) return { rollback: 'none' }
   const seen = [...undo.undone.entries()].some(([barrier, path]) => barrier === rootBarrier || !readsCancelled(state, path))
   if (undo.left.size === 0) return { rollback: seen ? 'complete' : 'none' }
   const turnOf = (id: string): number => undo.nodes.get(id)?.entry?.turn ?? 0

@@ -10,29 +10,32 @@ import { decideGates } from './gate.js'
 import { meet } from './rendezvous.js'
 import { messageAt, type Siblings } from './siblings.js'
 import { branchOf, shapeOf } from './state.js'
+import { nothingDone } from './undo-state.js'
 
 /**
  * Takes a command to its end: first all barriers that were touched are evaluated, then all rendezvous that can fire do, together, and
  * again until nothing changes. Only then are new turns owed.
  */
 export function consequences(draft: Draft): void {
+  const { state } = draft
+  // Mostly there is little to look at: that is seen from here.
   do settleBarriers(draft)
-  while (meet(draft) || decideGates(draft) || endReleased(draft))
+  while ((draft.scopes.length > 0 && meet(draft)) || (draft.gates.length > 0 && decideGates(draft)) || (!state.held && endReleased(draft)))
   checkTurns(draft)
-  endIfOver(draft)
-  startTurns(draft)
-  startUndos(draft)
+  if (state.outcome !== null) endIfOver(draft)
+  if (state.queue.size > 0) startTurns(draft)
+  if (state.undo !== nothingDone) startUndos(draft)
 }
 
 /** Whoever let the run go has ended its bodies before: what is aborted then has ended. */
 function endReleased(draft: Draft): boolean {
-  return !draft.state.held && draft.state.aborting.size > 0 && fenceAborted(draft)
+  return draft.state.aborting.size > 0 && fenceAborted(draft)
 }
 
 /** A branch that waits for an undo goes on as soon as there is nothing to wait for, before any rendezvous is looked at. */
 function settleBarriers(draft: Draft): void {
   do evaluateTouched(draft)
-  while (draft.state.undo.plans.size > 0 && goOnUndoing(draft))
+  while (draft.state.undo !== nothingDone && draft.state.undo.plans.size > 0 && goOnUndoing(draft))
 }
 
 function goOnUndoing(draft: Draft): boolean {

@@ -10,8 +10,8 @@ import type { Draft } from './draft.js'
 import { draftOf, emit, NeedsCode } from './draft.js'
 import type { Event } from './event.js'
 import type { Failure } from './failure.js'
-import { fold } from './evolve.js'
 import { editable, type Folding } from './folding.js'
+import { recordValue } from './fold-turns.js'
 import { failPartly, itemOf, stepOf } from './gate.js'
 import { attemptId, byId, rootBarrier, rootBranch } from './ids.js'
 import { joinSpec } from './join.js'
@@ -66,7 +66,8 @@ export function recordOn(state: Folding, command: Extract<Command, { type: 'acti
   if (state.run === null || value === undefined || usage !== undefined || speaking(state, command) === null) return null
   const { tokens, costUsd } = state.run.shape.limits
   if (tokens !== undefined || costUsd !== undefined) return null
-  if (state.work.get(branch)?.records.get(key) !== undefined) return null
+  const work = state.work.get(branch)
+  if (work !== undefined && work.records.get(key) !== undefined) return null
   const event: Event = {
     seq: state.seq + 1,
     at: Math.max(at, state.at),
@@ -80,7 +81,9 @@ export function recordOn(state: Folding, command: Extract<Command, { type: 'acti
     delivered,
     value,
   }
-  fold(state, event)
+  state.seq = event.seq
+  state.at = event.at
+  recordValue(state, event, work, value)
   return [event]
 }
 

@@ -9,6 +9,13 @@ import type { State } from './state.js'
 
 const none: readonly Event[] = Object.freeze([])
 
+export interface Made {
+  readonly state: State
+  readonly events: readonly Event[]
+  /** They do nothing but end what is under way, and nothing follows from that: nobody owes anything new for it. */
+  readonly isQuiet: boolean
+}
+
 /**
  * Decides commands one after the other, each on what the one before it leaves: the same events as with `decide`. The states in between
  * are seen by nobody, so that all of them are one, which is changed in place. The state that it began from stays as it was.
@@ -30,54 +37,33 @@ export class DecisionSeries {
     this.#state = editable(origin)
   }
 
-  /** What the commands so far have come to. */
-  get events(): readonly Event[] {
-    return this.#events
-  }
-
-  /** Whether they do nothing but end what is under way, and nothing follows from that: nobody owes anything new for it. */
-  get isQuiet(): boolean {
-    return this.#isQuiet
-  }
-
   decide(command: Command): { readonly events: readonly Event[] } | { readonly refusal: Refusal } {
     if (this.#state.edit === null) this.#state = editable(this.#state)
-    const short = this.#shortly(command)
-    if (short !== null) {
-      this.#gather(short)
-      return { events: short }
+    const state = this.#state
+    // What comes by the thousand and moves nobody has a short way.
+    let events: readonly Event[] | null = null
+    if (command.type === 'activity.complete') events = recordOn(state, command, this.#at)
+    else if (command.type === 'turn.complete') events = answerOn(state, command, this.#at)
+    if (events === null) {
+      const { seq } = state
+      const decided = decideOn(state, command, this.#at, this.#code)
+      if ('refusal' in decided) {
+        // It had begun and could not go on: what it changed is taken back.
+        if (state.seq !== seq) this.#again()
+        return decided
+      }
+      events = decided.events
+      if (events.length > 0) this.#isQuiet = false
     }
-    const { seq } = this.#state
-    const decided = decideOn(this.#state, command, this.#at, this.#code)
-    if ('refusal' in decided) {
-      // It had begun and could not go on: what it changed is taken back.
-      if (this.#state.seq !== seq) this.#again()
-      return decided
-    }
-    if (decided.events.length > 0) this.#isQuiet = false
-    this.#gather(decided.events)
-    return decided
-  }
-
-  /** By the short way, of what comes by the thousand and moves nobody; null if there is none. */
-  #shortly(command: Command): readonly Event[] | null {
-    switch (command.type) {
-      case 'activity.complete':
-        return recordOn(this.#state, command, this.#at)
-      case 'turn.complete':
-        return answerOn(this.#state, command, this.#at)
-      default:
-        return null
-    }
+    if (this.#events.length === 0) this.#events = events
+    else if (events.length > 0) this.#gather(events)
+    return { events }
   }
 
   #gather(events: readonly Event[]): void {
-    if (this.#events.length === 0) this.#events = events
-    else if (events.length > 0) {
-      this.#gathered ??= [...this.#events]
-      for (let place = 0; place < events.length; place++) this.#gathered.push(events[place] as Event)
-      this.#events = this.#gathered
-    }
+    this.#gathered ??= [...this.#events]
+    for (let place = 0; place < events.length; place++) this.#gathered.push(events[place] as Event)
+    this.#events = this.#gathered
   }
 
   #again(): void {
@@ -85,10 +71,10 @@ export class DecisionSeries {
     for (const event of this.#events) fold(this.#state, event)
   }
 
-  /** The state that they have come to. What is decided after this leaves it as it is. */
-  state(): State {
-    if (this.#events.length === 0) return this.#origin
+  /** What they have come to. What is decided after this leaves the state as it is. */
+  made(): Made {
+    if (this.#events.length === 0) return { state: this.#origin, events: none, isQuiet: this.#isQuiet }
     this.#state.edit = null
-    return this.#state
+    return { state: this.#state, events: this.#events, isQuiet: this.#isQuiet }
   }
 }

@@ -47,7 +47,8 @@ export function emit(draft: Draft, body: EventBody & { readonly seq?: 0; readonl
   const event = body as EventBody as Event & { seq: number; at: number }
   event.seq = draft.state.seq + 1
   event.at = draft.at
-  freezeFailure(body)
+  // Agents, people and reports are shown the failure that the state has: nobody may change it.
+  if ('error' in body) deepFreeze(body.error)
   draft.events.push(event)
   fold(draft.state, event)
 }
@@ -58,12 +59,6 @@ export function emitFolded(draft: Draft, count: number, made: (place: number, se
   for (let place = 0; place < count; place++) events.push(made(place, state.seq + 1 + place, at))
   state.seq += count
   state.at = at
-}
-
-/** Agents, people and reports are shown the failure that the state has: nobody may change it. */
-function freezeFailure(body: EventBody): void {
-  if ('error' in body) deepFreeze(body.error)
-  else if (body.type === 'run.compensating') deepFreeze(body.cause)
 }
 
 /** Most steps touch nothing of a kind, or one thing, and that again at once. */

@@ -192,7 +192,7 @@ function runStarted(state: Folding, event: Of<'run.started'>): void {
     undoOf: event.undoes === undefined ? null : { run: event.undoes.run, nonce: event.undoes.nonce },
   }
   if (event.undoes !== undefined) takeOver(state, event.undoes.nodes)
-  state.gates = gatesOf(event.shape)
+  if (event.shape.kind === 'graph') state.gates = gatesOf(event.shape)
   if (timeoutMs !== null) state.timers = state.timers.set(runTimer, { id: runTimer, kind: 'run', due: event.at + timeoutMs }, state.edit)
 }
 
@@ -252,5 +252,5 @@ function end(state: Folding, outcome: Outcome): void {
   unpause(state)
   state.outcome = outcome
   state.status = changed('run', state.status, outcome.status)
-  state.timers = Trie.empty()
+  if (state.timers.size > 0) state.timers = Trie.empty()
 }

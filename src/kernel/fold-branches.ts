@@ -81,13 +81,18 @@ function mergedMessage(all: readonly Asked[]): TurnMessage {
 // ── branches ─────────────────────────────────────────────────────────────────────────────────────────────
 
 export function branchOpened(state: Folding, event: Of<'branch.opened'>): void {
-  if (event.slot >= barrierOf(state, event.barrier).calls.length) addSlot(state, event)
-  const barrier = barrierOf(state, event.barrier)
+  let barrier = barrierOf(state, event.barrier)
+  if (event.slot >= barrier.calls.length) {
+    addSlot(state, event)
+    barrier = barrierOf(state, event.barrier)
+  }
   const parent = event.parent === null ? null : branchOf(state, event.parent)
   if (barrier.approaching.length > 0) count(state, changingBarrier(state, barrier.id), event.to, 1)
   state.branchesUsed++
-  follow(state, event.branch, event.parent)
-  if (parent !== null) changingBranch(state, parent.id).children++
+  if (parent !== null) {
+    follow(state, event.branch, parent.id)
+    changingBranch(state, parent.id).children++
+  }
   if (event.gated || parent === null || !openAlike(state, event, barrier, parent)) openByItself(state, event, barrier, parent)
 }
 

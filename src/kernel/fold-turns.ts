@@ -163,13 +163,17 @@ export function activitySettled(state: Folding, event: Settled): void {
   record(state, event.branch, work, settledRecord(event, work.count), work.count + 1)
 }
 
+/** The same of one of which nothing was recorded before, and that has come to a value and counts nothing of what it used. */
+export function recordValue(state: Folding, { branch, key, name, delivered, at }: Settled, work: TurnWork = noWork, value: unknown): void {
+  const { count } = work
+  record(state, branch, work, Object.freeze({ key, name, delivered, at, order: count, status: 'completed', value }), count + 1)
+}
+
 function settledRecord(event: Settled, order: number): ActivityRecord {
   const { key, name, delivered, at, usage } = event
   if (event.type === 'activity.failed')
     return Object.freeze({ key, name, delivered, at, order, status: 'failed', error: event.error, ...(usage !== undefined && { usage }) })
   const { value } = event
-  // Most are of this kind.
-  if (value !== undefined && usage === undefined) return Object.freeze({ key, name, delivered, at, order, status: 'completed', value })
   const given = { ...(value !== undefined && { value }), ...(usage !== undefined && { usage }) }
   return Object.freeze({ key, name, delivered, at, order, status: 'completed', ...given })
 }
@@ -207,6 +211,7 @@ export function dropWork(state: Folding, branch: string): void {
 
 /** Sleeps are over; what was set aside for an activity whose outcome nobody knows counts as used. */
 function letGo(state: Folding, branch: string, work: TurnWork): void {
+  if (work.records.isSettled) return
   for (const record of work.records.values()) {
     if (record.status === 'sleeping') state.timers = state.timers.delete(sleepTimer(branch, record.key), state.edit)
     const reserve = reserveOf(record)

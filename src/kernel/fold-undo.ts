@@ -251,8 +251,8 @@ export function lateActivity(state: Folding, event: Of<'activity.completed'>, at
 
 // ── how lines of work part and join ──────────────────────────────────────────────────────────────────────
 
-export function follow(state: Folding, child: string, parent: string | null): void {
-  const at = parent === null ? undefined : state.undo.frontier.get(parent)
+export function follow(state: Folding, child: string, parent: string): void {
+  const at = state.undo.frontier.get(parent)
   if (at !== undefined) move(state, child, at)
 }
 

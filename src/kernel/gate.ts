@@ -11,7 +11,7 @@ import { barrierOf, branchOf, shapeOf, stepShape } from './state.js'
 /** Decides the gates that were touched (KERNEL §11), in declared order, and those that follow from it. True if any was. */
 export function decideGates(draft: Draft): boolean {
   const shape = shapeOf(draft.state)
-  if (shape.kind !== 'graph' || draft.gates.length === 0) return false
+  if (shape.kind !== 'graph') return false
   const places = draft.state.run?.places ?? {}
   const touched = [...new Set(draft.gates)].flatMap((id) => places[id] ?? []).sort((a, b) => a - b)
   draft.gates = []

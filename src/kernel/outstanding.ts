@@ -16,24 +16,25 @@ export function outstanding(state: State): Effect[] {
   return owedSince(null, state).begun
 }
 
-/** What came to be owed, and what no longer is, between two states; costs as much as the difference. */
+/** What came to be owed, and what no longer is, between two states; costs as much as the difference. Mostly little of it has changed. */
 export function owedSince(before: State | null, after: State): { readonly begun: Effect[]; readonly timersGone: readonly string[] } {
+  const { branches, seq, aborting, timers, undo } = before ?? newState
   const begun: Effect[] = []
-  if (before !== null && isSame(before, after)) return { begun, timersGone: [] }
-  const aborting = Trie.changes(before?.aborting ?? Trie.empty<Attempt>(), after.aborting)
-  const timers = Trie.changes(before?.timers ?? Trie.empty<Timer>(), after.timers)
-  const { branches, seq } = before ?? newState
-  const started = Branches.begunSince(branches, seq, after.branches)
-  for (const attempt of started.sort((a, b) => a.seq - b.seq)) begun.push({ type: 'turn.perform', attempt })
-  for (const [, attempt] of aborting.set) begun.push({ type: 'turn.abort', attempt })
-  for (const [, timer] of timers.set) begun.push({ type: 'timer.wait', timer })
-  const undos = Trie.changes(before?.undo.running ?? Trie.empty<UndoAttempt>(), after.undo.running)
-  for (const [, undo] of undos.set.toSorted(([, a], [, b]) => a.seq - b.seq)) begun.push({ type: 'undo.perform', undo })
-  return { begun, timersGone: timers.gone }
+  let timersGone: readonly string[] = none
+  if (branches !== after.branches)
+    for (const attempt of Branches.begunSince(branches, seq, after.branches).sort((a, b) => a.seq - b.seq))
+      begun.push({ type: 'turn.perform', attempt })
+  if (aborting !== after.aborting)
+    for (const [, attempt] of Trie.changes(aborting, after.aborting).set) begun.push({ type: 'turn.abort', attempt })
+  if (timers !== after.timers) {
+    const { set, gone } = Trie.changes(timers, after.timers)
+    for (const [, timer] of set) begun.push({ type: 'timer.wait', timer })
+    timersGone = gone
+  }
+  if (undo.running !== after.undo.running)
+    for (const [, run] of Trie.changes(undo.running, after.undo.running).set.toSorted(([, a], [, b]) => a.seq - b.seq))
+      begun.push({ type: 'undo.perform', undo: run })
+  return { begun, timersGone }
 }
 
-/** Most commits record the result of an activity, and owe nothing new. */
-function isSame(before: State, after: State): boolean {
-  const { branches, aborting, timers, undo } = before
-  return branches === after.branches && aborting === after.aborting && timers === after.timers && undo.running === after.undo.running
-}
+const none: readonly string[] = Object.freeze([])

@@ -16,7 +16,6 @@ interface Group {
  * for groups that lead to it one way. True if any did.
  */
 export function meet(draft: Draft): boolean {
-  if (draft.scopes.length === 0) return false
   const scopes = draft.scopes.length === 1 ? draft.scopes : byId(new Set(draft.scopes), (id) => id)
   draft.scopes = none
   let groups: Group[] | null = null

@@ -230,7 +230,8 @@ const unchanged: { readonly set: readonly never[]; readonly gone: readonly never
 export class Trie<V, K extends Key = string> {
   /** Changed by updates under its own edit alone, as its nodes are. */
   #root: Node<V> | null
-  #size: number
+  /** How many there are. It changes as the root does, and is written here alone. */
+  size: number
   readonly #edit: Edit
   /** What was last looked for, and its hash: one decision asks for the same few again and again. */
   #last: Leaf<V> | null = null
@@ -238,7 +239,7 @@ export class Trie<V, K extends Key = string> {
 
   private constructor(root: Node<V> | null, size: number, edit: Edit) {
     this.#root = root
-    this.#size = size
+    this.size = size
     this.#edit = edit
   }
 
@@ -252,23 +253,21 @@ export class Trie<V, K extends Key = string> {
     return trie
   }
 
-  get size(): number {
-    return this.#size
-  }
+  // Most have nothing in them, or what was last looked for: that is asked here, and not in one more call.
 
   get(key: K): V | undefined {
-    return this.leaf(key)?.value
+    const last = this.#last
+    if (last !== null && last.key === key) return last.value
+    return this.#root === null ? undefined : this.leaf(this.#root, key)?.value
   }
 
   has(key: K): boolean {
-    return this.leaf(key) !== null
+    return this.#root !== null && this.leaf(this.#root, key) !== null
   }
 
-  private leaf(key: K): Leaf<V> | null {
+  private leaf(root: Node<V>, key: K): Leaf<V> | null {
     const last = this.#last
     if (last !== null && last.key === key) return last
-    const root = this.#root
-    if (root === null) return null
     // The one key that there is needs no hash to be found.
     const hash = isLeaf(root) ? 0 : hashOf(key)
     const leaf = leafIn(root, hash, key)
@@ -281,7 +280,7 @@ export class Trie<V, K extends Key = string> {
 
   /** The value, if it was put here under this edit: whoever has the token made it and may change it. */
   own(key: K, edit: Edit | null): V | undefined {
-    const leaf = this.leaf(key)
+    const leaf = this.#root === null ? null : this.leaf(this.#root, key)
     return leaf !== null && leaf.edit === edit ? leaf.value : undefined
   }
 
@@ -295,7 +294,7 @@ export class Trie<V, K extends Key = string> {
     }
     const leaf: Leaf<V> = { key, value, edit: by }
     let root = this.#root
-    if (root === null || (isLeaf(root) && root.key === key)) return this.with(leaf, 1, by, leaf, 0)
+    if (root === null || (root.shift === undefined && root.all === undefined && root.key === key)) return this.with(leaf, 1, by, leaf, 0)
     const hash = last !== null && last.key === key ? this.#hash : hashOf(key)
     let above: Inner<V> | null = null
     let place = 0
@@ -312,21 +311,22 @@ export class Trie<V, K extends Key = string> {
     const end = node === null ? leaf : joined(node, leaf, hash, by)
     if (above === null) root = end
     else putKid(above, place, end)
-    return this.with(root, grows ? this.#size + 1 : this.#size, by, leaf, hash)
+    return this.with(root, grows ? this.size + 1 : this.size, by, leaf, hash)
   }
 
   delete(key: K, edit: Edit | null = null): Trie<V, K> {
-    if (this.leaf(key) === null) return this
+    const top = this.#root
+    if (top === null || this.leaf(top, key) === null) return this
     const by = edit ?? nobody
-    const size = this.#size - 1
+    const size = this.size - 1
     const hash = this.#hash
-    let root = this.#root
+    let root: Node<V> | null = top
     let above: Inner<V> | null = null
     let place = 0
-    let node = root
+    let node: Node<V> | null = top
     while (node !== null && node.shift !== undefined) {
-      const next = (hash >>> node.shift) & 7
-      const kid = kidOf(node, next)
+      const next: number = (hash >>> node.shift) & 7
+      const kid: Node<V> | null = kidOf(node, next)
       const left: Node<V> | null = kid === null || kid.shift !== undefined ? kid : without(kid, key)
       const only: Node<V> | null = left === null ? onlyKidBut(node, next) : null
       const own: Node<V> = only ?? owned(node, by)
@@ -348,7 +348,7 @@ export class Trie<V, K extends Key = string> {
   private with(root: Node<V> | null, size: number, edit: Edit, last: Leaf<V> | null, hash: number): Trie<V, K> {
     const own = edit !== nobody && this.#edit === edit ? this : new Trie<V, K>(root, size, edit)
     own.#root = root
-    own.#size = size
+    own.size = size
     own.#last = last
     own.#hash = hash
     return own

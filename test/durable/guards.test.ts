@@ -155,7 +155,7 @@ guard(
   {
     file: 'engine/loop.js',
     find: 'this.#port.store.commit(items)',
-    put: '(setTimeout(() => void this.#port.store.commit(items), 20), items.map(() => ({ ok: true, epoch: 1 })))',
+    put: '(setTimeout(() => void this.#port.store.commit(items), 20), Promise.resolve(items.map(() => ({ ok: true, epoch: 1 }))))',
   },
   // A start is acknowledged that nobody will ever hear of again. The commit before it registers the agents.
   async (env) => {

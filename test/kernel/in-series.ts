@@ -8,5 +8,5 @@ import type { State } from '../../src/kernel/state.js'
 export function inSeries(state: State, command: Command, at: number, code: Code | null): Decision {
   const series = new DecisionSeries(state, at, code)
   const decided = series.decide(command)
-  return 'refusal' in decided ? decided : { events: decided.events, state: series.state() }
+  return 'refusal' in decided ? decided : { events: decided.events, state: series.made().state }
 }

@@ -93,7 +93,7 @@ function expectSame(origin: State, commands: readonly Command[], code: Code | nu
   const series = new DecisionSeries(origin, origin.at, code)
   const made = commands.map((command) => series.decide(command))
   expect(made).toEqual(expected.made)
-  expect(written(series.state())).toBe(written(expected.state))
+  expect(written(series.made().state)).toBe(written(expected.state))
   expect(written(origin)).toBe(before)
   return made
 }
@@ -135,7 +135,7 @@ describe('commands that are decided in a series', () => {
     const series = new DecisionSeries(node.state, node.state.at, play.code)
     const quiet = stepsOf(play, node).map(({ command }) => {
       series.decide(command)
-      return series.isQuiet
+      return series.made().isQuiet
     })
     expect(quiet).toEqual([...Array.from({ length: 39 }, () => true), false])
   })
@@ -149,10 +149,10 @@ describe('commands that are decided in a series', () => {
     const series = new DecisionSeries('state' in asked ? asked.state : node.state, node.state.at, play.code)
     const quiet = others.map(({ command }) => {
       series.decide(command)
-      return series.isQuiet
+      return series.made().isQuiet
     })
     expect(quiet.slice(-2)).toEqual([true, false])
-    expect(series.state()).toMatchObject({ status: 'running', running: 0 })
+    expect(series.made().state).toMatchObject({ status: 'running', running: 0 })
   })
 
   test('go on after one that began and could not be decided', () => {
@@ -172,7 +172,7 @@ describe('commands that are decided in a series', () => {
     const { state } = begin(plays['a fork that waits for all'] as Play)
     const series = new DecisionSeries(state, state.at, null)
     expect(series.decide({ type: 'run.resume' })).toMatchObject({ refusal: { code: 'RUN_NOT_PAUSED' } })
-    expect(series.state()).toBe(state)
+    expect(series.made().state).toBe(state)
   })
 
   test('leave a state as it was that was asked for in between', () => {
@@ -181,10 +181,10 @@ describe('commands that are decided in a series', () => {
     const series = new DecisionSeries(node.state, node.state.at, play.code)
     const [first, second] = stepsOf(play, node)
     if (first !== undefined) series.decide(first.command)
-    const between = series.state()
+    const between = series.made().state
     const before = written(between)
     if (second !== undefined) series.decide(second.command)
-    expect(series.state().seq).toBeGreaterThan(between.seq)
+    expect(series.made().state.seq).toBeGreaterThan(between.seq)
     expect(written(between)).toBe(before)
   })
 

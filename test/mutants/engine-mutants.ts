@@ -11,8 +11,8 @@ export const engineMutants: readonly EngineMutant[] = [
     cuts: [
       {
         file: 'engine/loop.js',
-        find: 'return !(owned && entry.owner === null) && ',
-        put: 'return ',
+        find: 'const may = !(owned && entry.owner === null) && ',
+        put: 'const may = ',
       },
     ],
     suite: ['test/durable/owners.test.ts', 'test/engine', 'test/scenarios'],
@@ -72,7 +72,7 @@ export const engineMutants: readonly EngineMutant[] = [
       {
         file: 'engine/loop.js',
         find: 'this.#port.store.commit(items)',
-        put: '(setTimeout(() => void this.#port.store.commit(items), 20), items.map(() => ({ ok: true, epoch: 1 })))',
+        put: '(setTimeout(() => void this.#port.store.commit(items), 20), Promise.resolve(items.map(() => ({ ok: true, epoch: 1 }))))',
       },
     ],
     suite: ['test/durable/kill.test.ts', 'test/engine/keys.test.ts'],
