@@ -393,7 +393,7 @@ export class Activities implements ContextOwner {
       if (next.isOpen) this.#deliver(next)
       else if (++this.#idle > this.#patience(next)) this.#break(unasked(next, `'${this.#opened()[0]?.key}' was called`))
     }
-    this.#pump()
+    if (this.#waiting.length > 0 || this.#delivered < this.#results.length) this.#pump()
   }
 
   /** Those that the body waits for, in the order in which it has called them. */
@@ -511,10 +511,10 @@ export class Activities implements ContextOwner {
       return this.#tried(step, attempt, ctx, failedWith(thrown, this.#port.maxValue))
     }
     if (options.timeoutMs !== undefined) this.#inTime(step, attempt, ctx, later ?? Promise.resolve(value))
-    else if (later === null) this.#returned(step, attempt, ctx, value)
+    else if (later === null) this.#tried(step, attempt, ctx, resultOf(step.name, value, options, this.#port.maxValue))
     else
       later.then(
-        (came) => this.#returned(step, attempt, ctx, came),
+        (came) => this.#tried(step, attempt, ctx, resultOf(step.name, came, step.options, this.#port.maxValue)),
         (thrown: unknown) => this.#tried(step, attempt, ctx, failedWith(thrown, this.#port.maxValue)),
       )
   }
@@ -565,17 +565,13 @@ export class Activities implements ContextOwner {
     })
   }
 
-  #returned(step: CalledStep, attempt: number, ctx: Context, value: unknown): void {
-    this.#tried(step, attempt, ctx, resultOf(step.name, value, step.options, this.#port.maxValue))
-  }
-
   /** Retries happen inside of the activity; what is recorded is what it came to in the end. */
   #tried(step: CalledStep, attempt: number, ctx: Context | null, result: ActivityOutcome): void {
     const { options } = step
     if (ctx !== null && this.#controllers !== null) Context.letGo(ctx)
     try {
       if ('error' in result && this.#mayRetry(options, attempt, result)) return this.#again(step, attempt, result.error)
-      const command = outcomeOf(this.#speakerOf(step), result, options)
+      const command = outcomeOf(this.#owner.attempt, step, result, options)
       // What was done after the abort is used for nothing, but if it can be undone, it must be known.
       const counts = this.#aborted === null || (options.undo !== undefined && command.type === 'activity.complete')
       this.#untold?.delete(step)

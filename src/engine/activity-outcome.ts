@@ -5,7 +5,7 @@ import type { ActivitySpeaker, Command } from '../kernel/command.js'
 import type { Failure } from '../kernel/failure.js'
 import type { NotJson } from '../kernel/json.js'
 import { toJson } from '../kernel/json.js'
-import type { ActivityRecord } from '../kernel/state.js'
+import type { ActivityRecord, Attempt } from '../kernel/state.js'
 import type { ActivityOptions } from '../models/activity-port.js'
 import type { ActivityOutcome } from './seam.js'
 
@@ -41,13 +41,17 @@ function noJson(name: string, { path, problem }: NotJson): CodedFailure {
 }
 
 /** What is to be recorded of an activity that has ended. */
-export function outcomeOf(speaker: ActivitySpeaker, result: ActivityOutcome, options: ActivityOptions): Command {
+export function outcomeOf(
+  { branch, agent, turn, attempt }: Attempt,
+  { key, name, delivered }: Pick<ActivitySpeaker, 'key' | 'name' | 'delivered'>,
+  result: ActivityOutcome,
+  options: ActivityOptions,
+): Command {
   const usage = options.usage?.(result)
-  if (usage === undefined && 'value' in result && result.value !== undefined) {
-    // Most are of this kind: made in one piece, because that is a third of the work while the code is cold.
-    const { branch, agent, turn, attempt, key, name, delivered } = speaker
+  // Most are of this kind: made in one piece, because that is a third of the work while the code is cold.
+  if (usage === undefined && 'value' in result && result.value !== undefined)
     return { type: 'activity.complete', branch, agent, turn, attempt, key, name, delivered, value: result.value }
-  }
+  const speaker: ActivitySpeaker = { branch, agent, turn, attempt, key, name, delivered }
   const used = usage === undefined ? {} : { usage }
   if ('error' in result) return { type: 'activity.fail', ...speaker, error: result.error, ...used }
   return { type: 'activity.complete', ...speaker, ...(result.value !== undefined && { value: result.value }), ...used }

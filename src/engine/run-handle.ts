@@ -151,9 +151,10 @@ export async function untilOver(engine: Engine, id: string): Promise<RunEntry> {
   for (;;) {
     const current = currentEntry(engine, id)
     // Nothing happens between what is known at once and whoever listens from here on.
-    const waiting = isLater(current) || !isOver(current.state) ? engine.listeners.waitFor(id, 'end') : null
+    const later = isLater(current)
+    const waiting = later || !isOver(current.state) ? engine.listeners.waitFor(id, 'end') : null
     try {
-      const entry = isLater(current) ? await current : current
+      const entry = later ? await current : current
       // What was waited for may be gone, and its id another's.
       nonce ??= entry.state.run?.nonce
       if (entry.state.run?.nonce !== nonce) throw runNotFound(id)

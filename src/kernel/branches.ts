@@ -75,6 +75,7 @@ export class Branches {
 
   get(id: string): Branch | undefined {
     if (this.#last !== null && this.#last.id === id) return this.#last
+    if (this.#alike.size === 0) return this.#kept.get(id)
     const place = this.placeOf(id)
     if (place === null || !this.isHere(place.siblings, place.slot)) return this.#kept.get(id)
     this.#last = this.one(place.siblings, place.slot, id)
@@ -90,7 +91,7 @@ export class Branches {
     const own = this.by(edit)
     const { size } = own.#kept
     own.#kept = own.#kept.set(id, branch, edit)
-    if (own.#kept.size > size && !own.goes(id, edit)) own.#size++
+    if (own.#kept.size > size && (own.#alike.size === 0 || !own.goes(id, edit))) own.#size++
     if (own.#last?.id === id) own.#last = null
     return own
   }
@@ -99,7 +100,7 @@ export class Branches {
     const own = this.by(edit)
     const { size } = own.#kept
     own.#kept = own.#kept.delete(id, edit)
-    if (own.#kept.size < size || own.goes(id, edit)) own.#size--
+    if (own.#kept.size < size || (own.#alike.size > 0 && own.goes(id, edit))) own.#size--
     if (own.#last?.id === id) own.#last = null
     return own
   }
@@ -161,6 +162,7 @@ export class Branches {
 
   /** Those that a branch was opened with, if it is the first of them and nothing has happened to any; null if not. */
   untouchedFrom(id: string): Siblings | null {
+    if (this.#alike.size === 0) return null
     const place = this.placeOf(id)
     if (place === null || place.slot > 0) return null
     const { started, opened, fates } = place.siblings
@@ -182,6 +184,7 @@ export class Branches {
 
   /** The place in the queue of a branch that can start as the next of those alike; null if it can't. */
   ticketOfNext(id: string, seq: number, at: number): number | null {
+    if (this.#alike.size === 0) return null
     const place = this.placeOf(id)
     if (place === null || place.slot !== place.siblings.started || !this.isHere(place.siblings, place.slot)) return null
     const { started, startSeq, startAt, ticket } = place.siblings
@@ -206,6 +209,7 @@ export class Branches {
 
   /** Where a branch stands that is in its first turn, as all that were opened with it began it; null if it is not. */
   begunAlike(id: string): Place | null {
+    if (this.#alike.size === 0) return null
     const place = this.placeOf(id)
     if (place === null || place.slot >= place.siblings.started) return null
     return (place.siblings.fates.parted[place.slot] ?? never) < this.#seen ? null : place

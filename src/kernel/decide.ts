@@ -16,6 +16,7 @@ import { failPartly, itemOf, stepOf } from './gate.js'
 import { attemptId, byId, rootBarrier, rootBranch } from './ids.js'
 import { joinSpec } from './join.js'
 import { illegal, spelledOut } from './legal.js'
+import { startsOf } from './recount.js'
 import { backoffMs } from './retry.js'
 import type { AgentShape, Code, GraphShape } from './shape.js'
 import type { Branch, State } from './state.js'
@@ -191,13 +192,13 @@ function start(draft: Draft, command: Extract<Command, { type: 'run.start' }>): 
     return null
   }
   if (shape.kind === 'graph') return startGraph(draft, shape)
-  const starts = shape.edges.filter((edge) => edge.from === 'Start')
+  const starts = startsOf(shape)
   emit(draft, { type: 'barrier.opened', barrier: rootBarrier, kind: 'root', width: starts.length, join: joinSpec('all') })
   if (starts.length > shape.limits.maxBranches) {
     crossLimit(draft, 'LIMIT_BRANCHES', `the run needs more than the ${shape.limits.maxBranches} branches it may have (maxBranches)`)
     return null
   }
-  starts.forEach(({ to }, slot) => {
+  starts.forEach((to, slot) => {
     emit(draft, { type: 'branch.opened', branch: rootBranch(slot, starts.length), parent: null, to, barrier: rootBarrier, slot })
   })
   return null

@@ -9,7 +9,7 @@ import type { State } from './state.js'
 
 const none: readonly Event[] = Object.freeze([])
 
-export interface Made {
+interface Made {
   readonly state: State
   readonly events: readonly Event[]
   /** They do nothing but end what is under way, and nothing follows from that: nobody owes anything new for it. */

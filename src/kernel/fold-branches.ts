@@ -8,6 +8,7 @@ import { alikeFrom, liveAttempt, type Place } from './branches.js'
 import { inherited } from './memory.js'
 import type { TurnMessage } from './message.js'
 import { reachKey, reachOf } from './reach.js'
+import { startsOf } from './recount.js'
 import { contributions, joinData, reportedSlots } from './reported.js'
 import { SlotMap } from './slot-map.js'
 import type { Asked, Barrier, Branch, Contribution, Group, SettledSlot } from './state.js'
@@ -370,10 +371,7 @@ export function barrierOpened(state: Folding, event: Of<'barrier.opened'>): void
 function callsOf(state: Folding, branch: Branch | null, event: Of<'barrier.opened'>): Barrier['calls'] {
   const shape = shapeOf(state)
   if (branch === null && shape.kind === 'graph') return shape.steps.map(({ id }) => ({ to: id }))
-  if (branch === null) {
-    const starts = shape.edges.filter((edge) => edge.from === 'Start')
-    return starts.map(({ to }) => ({ to, request: state.run?.input }))
-  }
+  if (branch === null) return startsOf(shape).map((to) => ({ to, request: state.run?.input }))
   const { action } = branch
   if (action?.type === 'invoke') return [{ to: action.to, request: action.request }]
   if (action?.type !== 'fork') return []

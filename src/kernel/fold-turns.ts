@@ -186,7 +186,7 @@ export function activityStarted(state: Folding, { branch, key, name, delivered, 
 }
 
 function record(state: Folding, branch: string, work: TurnWork, one: ActivityRecord, count: number): void {
-  state.crashes = state.crashes.delete(branch, state.edit)
+  if (state.crashes.size > 0) state.crashes = state.crashes.delete(branch, state.edit)
   state.work = state.work.set(branch, { records: work.records.with(one), count, earlier: work.earlier }, state.edit)
 }
 
@@ -202,7 +202,7 @@ export function sleepStarted(state: Folding, event: Of<'sleep.started'>): void {
 
 /** The turn is over, or begins again from nothing: its records go, and its sleeps with them. */
 export function dropWork(state: Folding, branch: string): void {
-  state.crashes = state.crashes.delete(branch, state.edit)
+  if (state.crashes.size > 0) state.crashes = state.crashes.delete(branch, state.edit)
   const work = state.work.get(branch)
   if (work === undefined) return
   letGo(state, branch, work)

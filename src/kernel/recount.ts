@@ -23,7 +23,14 @@ export function placesIn(shape: Shape): Readonly<Record<string, number>> {
 
 /** With how many branches a run of it begins. */
 export function widthOf(shape: Shape): number {
-  return shape.kind === 'graph' ? shape.steps.length : shape.edges.filter(({ from }) => from === 'Start').length
+  return shape.kind === 'graph' ? shape.steps.length : startsOf(shape).length
+}
+
+/** With which agents a run of a topology begins. */
+export function startsOf({ edges }: Shape): string[] {
+  const starts: string[] = []
+  for (const { from, to } of edges) if (from === 'Start') starts.push(to)
+  return starts
 }
 
 /** The gate of each step; `settled`: how the slot of a step has settled, if it has. */
