@@ -2,8 +2,8 @@ import type { Internals } from '../define/definition.js'
 import type { Command } from '../kernel/command.js'
 import type { Failure } from '../kernel/failure.js'
 import { illegal } from '../kernel/legal.js'
-import type { State } from '../kernel/state.js'
-import type { AgentBody } from './agent-record.js'
+import type { Halted } from '../kernel/lifecycle.js'
+import type { Attempt, State } from '../kernel/state.js'
 
 /** The agents of a definition. The steps of a graph are none, except that a step may run a definition of its own. */
 export function agentsOf(internals: Internals): readonly string[] {
@@ -31,13 +31,14 @@ export function rejectedBy(command: Command, state: State): boolean {
   return branch !== undefined && illegal(state, branch, command.action) !== null
 }
 
-/** Why a turn of an agent that may not act fails. */
-export function stopped(name: string, body: AgentBody | undefined): Failure {
-  const message =
-    body?.status === 'terminated'
-      ? `the agent ${name} is terminated`
-      : body?.status === 'failed'
-        ? `the agent ${name} has failed too often in a row: its breaker lets no turn through now`
-        : `the agent ${name} is stopped`
-  return { code: 'AGENT_STOPPED', message, retryable: false, at: {} }
+const halted: Readonly<Record<Halted, string>> = {
+  stopped: 'is stopped',
+  failed: 'has failed too often in a row: its breaker lets no turn through now',
+  terminated: 'is terminated',
+}
+
+/** What becomes of a turn whose agent may not act: that it met it so is a choice of its run. */
+export function stopped(attempt: Attempt, is: Halted): Command {
+  const error: Failure = { code: 'AGENT_STOPPED', message: `the agent ${attempt.agent} ${halted[is]}`, retryable: false, at: {} }
+  return { type: 'turn.fail', ...attempt, error, retryable: false, stopped: is }
 }

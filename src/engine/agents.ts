@@ -1,4 +1,5 @@
 import { TuttiError } from '../define/tutti-error.js'
+import type { Halted } from '../kernel/lifecycle.js'
 import { thrownText } from '../kernel/thrown-text.js'
 import { type AgentBody, agentKind, changedBy, decodeAgent, registered } from './agent-record.js'
 import { afterAttempt, type Breaker, probing, unprobed } from './breaker.js'
@@ -16,8 +17,8 @@ export interface AgentsPort {
   unsure(): void
 }
 
-/** Whether a turn of an agent may begin: `probe` if it may after it has asked to be the one that tries. */
-export type Admission = 'go' | 'wait' | 'fail' | 'probe'
+/** Whether a turn of an agent may begin: `probe` if it may after it has asked to be the one that tries; if it fails, what its agent is. */
+export type Admission = 'go' | 'wait' | 'probe' | Halted
 
 /** What an attempt has come to; whether it is rejected is only looked at where failures are counted. */
 export interface Came {
@@ -118,12 +119,13 @@ export class Agents {
       case 'paused':
         return 'wait'
       case 'stopped':
-        return whenStopped
+        return whenStopped === 'wait' ? 'wait' : body.status
       case 'terminated':
         // Whoever waited for it would wait for ever.
-        return 'fail'
+        return body.status
       case 'failed':
-        return body.probeAt !== null && body.probeAt <= this.#port.clock.now() ? 'probe' : whenStopped
+        if (body.probeAt !== null && body.probeAt <= this.#port.clock.now()) return 'probe'
+        return whenStopped === 'wait' ? 'wait' : body.status
     }
   }
 

@@ -45,13 +45,15 @@ export class HeldTurns {
     switch (admission) {
       case 'go':
         return true
-      case 'fail':
-        this.#port.say(entry, { type: 'turn.fail', ...attempt, error: stopped(name, agents.known(name)), retryable: false })
-        return false
       case 'probe':
       case 'wait':
         this.#hold(entry, name)
         if (admission === 'probe') void this.#probe(entry, attempt)
+        return false
+      case 'stopped':
+      case 'failed':
+      case 'terminated':
+        this.#port.say(entry, stopped(attempt, admission))
         return false
     }
   }

@@ -4,6 +4,7 @@ import type { Rollback } from './report-data.js'
 import type { Action } from '../kernel/action.js'
 import type { Failure } from '../kernel/failure.js'
 import type { Join, Slot } from '../kernel/join.js'
+import type { Halted } from '../kernel/lifecycle.js'
 import type { Ask } from './ask.js'
 
 interface At4 {
@@ -33,7 +34,7 @@ export interface Events {
   'turn.started': At4 & { message: Message }
   'turn.completed': At4 & { action: Action }
   'turn.rejected': At4 & { problem: string; final: boolean }
-  'turn.failed': At4 & { error: Failure; retryAt?: number; final: boolean; timedOut?: boolean }
+  'turn.failed': At4 & { error: Failure; retryAt?: number; final: boolean; timedOut?: boolean; stopped?: Halted }
   'turn.aborted': At4 & { how: 'ended' | 'fenced' }
   'sleep.started': At4 & { key: string; name: string; ms: number }
   'activity.completed': At4 & { key: string; name: string; value: unknown }

@@ -31,7 +31,7 @@ export interface Report {
   /** Of a graph. */
   steps: readonly { id: string; item?: number; status: 'succeeded' | 'failed' | 'skipped'; output?: unknown; cause?: string }[]
   detached: readonly { branch: string; agent: string; status: 'arrived' | 'failed'; error?: Failure }[]
-  choices: readonly { at: string; kind: 'join' | 'timeout' | 'limit' | 'gate' | 'undo'; decidedBy: readonly (number | string)[] }[]
+  choices: readonly { at: string; kind: 'join' | 'timeout' | 'limit' | 'gate' | 'undo' | 'stop'; decidedBy: readonly (number | string)[] }[]
   measured: {
     startedAt: number
     endedAt?: number

@@ -493,9 +493,11 @@ function took(run: RunFacts, turn: TurnFacts, until: number): void {
   turn.ms = until - turn.at
 }
 
-/** Which attempt ran out of time is part of that choice: what the next one is shown may depend on it. */
+/** Which attempt ran out of time, or met an agent that may not act, is part of that choice: what comes next may depend on it. */
 function turnFailed(run: RunFacts, event: Of<'turn.failed'>): void {
-  if (event.timedOut === true) branchOf(run, event.branch).choices.push({ at: turnKey(event), kind: 'timeout', decidedBy: [event.attempt] })
+  const { timedOut, stopped, attempt } = event
+  if (timedOut === true) branchOf(run, event.branch).choices.push({ at: turnKey(event), kind: 'timeout', decidedBy: [attempt] })
+  if (stopped !== undefined) branchOf(run, event.branch).choices.push({ at: turnKey(event), kind: 'stop', decidedBy: [attempt, stopped] })
   leftBehind(run, event, false)
   if (event.final) turnEnded(run, event)
 }

@@ -2,6 +2,7 @@ import type { Action, BranchState } from './action.js'
 import type { Failure } from './failure.js'
 import type { Shape } from './shape.js'
 import type { LateWork, UndoneRun } from './event.js'
+import type { Halted } from './lifecycle.js'
 import type { Known, Parent, Said } from './state.js'
 import type { Reserve, Usage } from './usage.js'
 
@@ -74,6 +75,8 @@ export type Command =
       readonly error: Failure
       readonly retryable: boolean
       readonly timedOut?: boolean
+      /** It was not begun, because its agent may not act. */
+      readonly stopped?: Halted
       /** The names that the attempt has called several steps by, without a key of their own. */
       readonly repeated?: readonly string[]
       readonly notUndone?: readonly string[]

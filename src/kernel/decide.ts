@@ -16,6 +16,7 @@ import { failPartly, itemOf, stepOf } from './gate.js'
 import { attemptId, byId, rootBarrier, rootBranch } from './ids.js'
 import { joinSpec } from './join.js'
 import { illegal, spelledOut } from './legal.js'
+import type { Halted } from './lifecycle.js'
 import { startsOf } from './recount.js'
 import { backoffMs } from './retry.js'
 import type { AgentShape, Code, GraphShape } from './shape.js'
@@ -385,12 +386,13 @@ interface Failed {
   readonly error: Failure
   readonly retryable: boolean
   readonly timedOut?: boolean
+  readonly stopped?: Halted
   readonly repeated?: readonly string[]
   readonly notUndone?: readonly string[]
   readonly usage?: Usage
 }
 
-function failAttempt(draft: Draft, branch: Branch, { error, retryable, timedOut, repeated, notUndone, usage }: Failed): null {
+function failAttempt(draft: Draft, branch: Branch, { error, retryable, timedOut, stopped, repeated, notUndone, usage }: Failed): null {
   const used = usage === undefined ? {} : { usage }
   // What a child run could not undo must not be passed over: nothing is tried again, nothing stands in for it.
   const partial = notUndone !== undefined && notUndone.length > 0
@@ -416,6 +418,7 @@ function failAttempt(draft: Draft, branch: Branch, { error, retryable, timedOut,
     error,
     final,
     ...(timedOut && { timedOut }),
+    ...(stopped !== undefined && { stopped }),
     ...retryAt,
     ...(pauses && { pauses }),
     ...(!final && repeated !== undefined && { repeated }),

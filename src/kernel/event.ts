@@ -4,6 +4,7 @@ import type { JoinData, JoinSpec } from './join.js'
 import type { StepMessage, TurnMessage } from './message.js'
 import type { Shape } from './shape.js'
 import type { UndoMark } from './command.js'
+import type { Halted } from './lifecycle.js'
 import type { Known, Parent, Said } from './state.js'
 import type { DoneNode } from './undo-state.js'
 import type { Reserve, Usage } from './usage.js'
@@ -191,6 +192,8 @@ export type EventBody =
       readonly type: 'turn.failed'
       readonly error: Failure
       readonly timedOut?: boolean
+      /** It was not begun, because its agent may not act: what that was then. */
+      readonly stopped?: Halted
       /** By the clock on the wall, if the run is not paused meanwhile. */
       readonly retryAt?: number
       readonly final: boolean

@@ -74,6 +74,9 @@ export interface AgentLife {
   readonly runtime: States['agentRuntime']
 }
 
+/** An agent of which no turn begins, and none will for now: what then fails says which of these it was. */
+export type Halted = Extract<States['agentStatus'], 'stopped' | 'failed' | 'terminated'>
+
 /** A stop on the way of a call: its status and its runtime state. */
 type Step = `${States['agentStatus']}/${States['agentRuntime']}`
 

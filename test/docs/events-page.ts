@@ -65,6 +65,7 @@ const events: { readonly [T in keyof Events]: Described<Events[T]> } = {
       retryAt: 'when the next attempt begins',
       final: 'true: there is none',
       timedOut: 'it took longer than `timeoutMs`',
+      stopped: 'it was not begun, because its agent was `stopped`, `terminated` or, by its breaker, `failed`',
     },
   },
   'turn.aborted': {

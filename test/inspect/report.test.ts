@@ -9,6 +9,7 @@ import type { Event } from '../../src/kernel/event.js'
 import type { Failure } from '../../src/kernel/failure.js'
 import type { Join } from '../../src/kernel/join.js'
 import type { TurnMessage } from '../../src/kernel/message.js'
+import type { Halted } from '../../src/kernel/lifecycle.js'
 import type { Code, TopologyShape } from '../../src/kernel/shape.js'
 import { defaultLimits } from '../../src/kernel/shape.js'
 import type { State } from '../../src/kernel/state.js'
@@ -40,6 +41,8 @@ interface Game {
   steer?: readonly Command[]
   /** Attempts that may run out of time, although they would have done something. */
   slow?: (owed: Owed) => boolean
+  /** Attempts whose agent may not act when they are to begin, and what it may be then. */
+  halted?: (owed: Owed) => readonly Halted[]
 }
 
 interface Move {
@@ -78,6 +81,10 @@ function movesOf(game: Game, state: State, steered: number): Move[] {
     const done = game.act(owed, state)
     const id = `${speaker.branch}/${speaker.turn}/${speaker.attempt}`
     if (done.type === 'late' || game.slow?.(owed)) moves.push({ id: `late ${id}`, command: timeout })
+    for (const stopped of game.halted?.(owed) ?? []) {
+      const error = failed(`the agent is ${stopped}`, { code: 'AGENT_STOPPED' })
+      moves.push({ id: `halt ${id} ${stopped}`, command: { type: 'turn.fail', ...speaker, error, retryable: false, stopped } })
+    }
     if (done.type === 'throw') moves.push({ id, command: { type: 'turn.fail', ...speaker, error: done.error, retryable: true } })
     else if (done.type !== 'late') moves.push({ id, command: { type: 'turn.complete', ...speaker, action: done } })
   }
@@ -353,6 +360,27 @@ describe('choices', () => {
     const late = (...attempts: number[]): string => attempts.map((attempt) => `timeout r.1/1 ${attempt}`).join()
     // The first attempt throws if it is in time, a third one is the last.
     expect(choices.sort()).toEqual([late(), late(1), late(2), late(1, 2), late(2, 3), late(1, 2, 3)].sort())
+  })
+
+  test('each attempt that met an agent which may not act is one, which it was, and what the agent was', () => {
+    const all = reports({
+      shape: withRetries(shape(['Start -> H -> End', 'H <-> A | B']), 2),
+      act: by({ H: forkThen(['A', 'B'], finish, 'settled'), A: reply, B: () => ({ type: 'throw', error: failed('again') }) }),
+      halted: ({ agent }) => (agent === 'B' ? ['failed', 'terminated'] : []),
+    })
+    const told = all.map(({ choices, branches }) => [choices, branches.map(({ error }) => error?.message ?? null)])
+    const stop = (attempt: number, is: Halted) => [{ at: 'r.1/1', kind: 'stop', decidedBy: [attempt, is] }]
+    const why = (message: string) => [null, null, message]
+    expect(told).toHaveLength(5)
+    expect(told).toEqual(
+      expect.arrayContaining([
+        [[], why('again')],
+        ...[1, 2].flatMap((attempt) => [
+          [stop(attempt, 'failed'), why('the agent is failed')],
+          [stop(attempt, 'terminated'), why('the agent is terminated')],
+        ]),
+      ]),
+    )
   })
 
   test('an ask that expires is one, and its edge to User has failed', () => {
@@ -756,6 +784,7 @@ function gameOf(seed: number): Game {
     },
     answer: (id, kind) => answer({ id, kind }),
     slow: ({ branch, turn }) => new Random(`${seed} slow ${branch}/${turn}`).chance(0.03),
+    halted: ({ branch, turn }) => (new Random(`${seed} halted ${branch}/${turn}`).chance(0.03) ? ['stopped', 'terminated'] : []),
     ...(seed % 10 === 0 && { steer: [{ type: 'run.pause' }, { type: 'run.resume' }, { type: 'run.cancel' }] }),
   }
 }
@@ -763,7 +792,8 @@ function gameOf(seed: number): Game {
 /** Calm orders let timers and steering wait for a while, so that many of them come to the same choices. */
 function randomOrder(random: Random): Pick {
   const rash = random.pick([0, 0, 0.02, 0.1])
-  const isCalm = ({ id }: Move): boolean => !id.startsWith('time') && !id.startsWith('late') && id !== 'run.cancel'
+  const isCalm = ({ id }: Move): boolean =>
+    !id.startsWith('time') && !id.startsWith('late') && !id.startsWith('halt') && id !== 'run.cancel'
   const salt = random.chance(0.5) ? `${random.below(1e9)}` : null
   const rank = ({ id }: Move): number => new Random(`${salt} ${id.split('/')[0]}`).next()
   return (moves) => {

@@ -17,7 +17,7 @@ export function winnerOf(agent: string): Allowance {
   return Object.freeze({ kind: 'winner', of: agent })
 }
 
-/** What a race check found. `independent`: one outcome for every fixed set of choices (early joins, timeouts). */
+/** What a race check found. `independent`: one outcome for every fixed set of choices (early joins, timeouts, limits, stopped agents). */
 export interface Exploration<O = unknown> {
   readonly independent: boolean
   /** Every order was played, or one that stands for it. */

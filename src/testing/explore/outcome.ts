@@ -30,8 +30,8 @@ export type Class = (typeof classes)[number]
 /** What came of one schedule, in the form in which it is compared: clock, usage and attempts are not part of it. */
 export interface Outcome {
   /**
-   * What an order may decide: early joins, timeouts, limits, also those of child runs, and the faults that were played. Outcomes are
-   * compared for equal ones.
+   * What an order may decide: early joins, timeouts, limits, turns whose agent may not act, also those of child runs, and the faults that
+   * were played. Outcomes are compared for equal ones.
    */
   readonly choices: string
   readonly status: string
