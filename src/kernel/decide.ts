@@ -1,5 +1,6 @@
 import { fail, forkItems, perform } from './acting.js'
 import { release, timeOut } from './barrier.js'
+import { liveAttempt } from './branches.js'
 import { cancelRun, crossLimit, fenceAborted } from './closing.js'
 import type { ActivitySpeaker, Command, Refusal, RefusalCode, Speaker } from './command.js'
 import { giveUpCrashing, undoSucceeded, undoThrew } from './compensation.js'
@@ -9,7 +10,8 @@ import { crashesMax } from './crashes.js'
 import type { Draft } from './draft.js'
 import { draftOf, emit, NeedsCode } from './draft.js'
 import type { Event } from './event.js'
-import type { Failure } from './failure.js'
+import type { Failure, FailureCode } from './failure.js'
+import { abortedWork } from './fold-undo.js'
 import { editable, type Folding } from './folding.js'
 import { recordValue } from './fold-turns.js'
 import { failPartly, itemOf, stepOf } from './gate.js'
@@ -392,7 +394,8 @@ interface Failed {
   readonly usage?: Usage
 }
 
-function failAttempt(draft: Draft, branch: Branch, { error, retryable, timedOut, stopped, repeated, notUndone, usage }: Failed): null {
+function failAttempt(draft: Draft, branch: Branch, failed: Failed): null {
+  const { error, retryable, timedOut, stopped, repeated, notUndone, usage } = failed
   const used = usage === undefined ? {} : { usage }
   // What a child run could not undo must not be passed over: nothing is tried again, nothing stands in for it.
   const partial = notUndone !== undefined && notUndone.length > 0
@@ -412,19 +415,23 @@ function failAttempt(draft: Draft, branch: Branch, { error, retryable, timedOut,
   const seed = `${draft.state.run?.nonce}/${branch.id}/${branch.turn}/${branch.attempt}`
   const delay = spent ? 0 : backoffMs(retry, failures, seed)
   const retryAt = delay > 0 ? { retryAt: draft.at + delay } : {}
+  const unsettled = isLeftUnknown(draft.state, branch, failed)
+  const attempt = ofTurn(branch)
   emit(draft, {
     type: 'turn.failed',
-    ...ofTurn(branch),
+    ...attempt,
     error,
     final,
     ...(timedOut && { timedOut }),
     ...(stopped !== undefined && { stopped }),
+    ...(unsettled && { unsettled }),
     ...retryAt,
     ...(pauses && { pauses }),
     ...(!final && repeated !== undefined && { repeated }),
     ...left,
     ...used,
   })
+  if (unsettled) emit(draft, { type: 'turn.aborted', ...attempt, how: 'fenced' })
   if (usage !== undefined && crossSpent(draft, nothing)) return null
   if (pauses && draft.state.pausedAt === null) emit(draft, { type: 'run.paused', by: `the step ${branch.agent}` })
   if (partial) failPartly(draft, branch, error)
@@ -433,6 +440,15 @@ function failAttempt(draft: Draft, branch: Branch, { error, retryable, timedOut,
 }
 
 type ActivityCommand = Extract<Command, ActivitySpeaker>
+
+/** Of these nothing is known of what their bodies came to under a worker before this one: they have not come so far again. */
+const unheard: readonly FailureCode[] = ['AGENT_STOPPED', 'RESOURCE_MISSING', 'NONDETERMINISTIC_TURN']
+
+/** Whether a worker before this one may have done of it what can be undone, and nobody will know: as if it had been aborted there. */
+function isLeftUnknown(state: State, branch: Branch, { error, timedOut }: Failed): boolean {
+  if (state.run?.undoes !== true || timedOut === true || !isInherited(state, liveAttempt(branch))) return false
+  return unheard.includes(error.code) || (abortedWork(state, branch).undo?.open ?? []).length > 0
+}
 
 /** Once the result of an activity is recorded, nothing of it is recorded again. */
 function record(draft: Draft, command: ActivityCommand): Refusal | null {

@@ -194,6 +194,8 @@ export type EventBody =
       readonly timedOut?: boolean
       /** It was not begun, because its agent may not act: what that was then. */
       readonly stopped?: Halted
+      /** A worker before this one may have done of it what can be undone, and nobody knows. */
+      readonly unsettled?: true
       /** By the clock on the wall, if the run is not paused meanwhile. */
       readonly retryAt?: number
       readonly final: boolean

@@ -121,7 +121,7 @@ export function turnRejected(state: Folding, event: Of<'turn.rejected'>): void {
 export function turnFailed(state: Folding, event: Of<'turn.failed'>): void {
   const branch = changingBranch(state, event.branch)
   // Whoever died of it may have done it, as whoever ran out of time may do it yet.
-  const isUnsettled = event.timedOut === true || event.error.code === 'TURN_CRASHED'
+  const isUnsettled = event.timedOut === true || event.unsettled === true || event.error.code === 'TURN_CRASHED'
   const attempt = isUnsettled ? { ...liveAttempt(branch), ...abortedWork(state, branch) } : null
   if (event.notUndone !== undefined) childLeft(state, branch.id, event.notUndone)
   if (event.usage !== undefined) state.spent = settling(state.spent, undefined, usedBy(event.usage))

@@ -96,6 +96,15 @@ test.each<[string, readonly Command[], string[]]>([
   expect(undoing(false, commands)).toEqual({ begun: [['r/2'], ...line], left: [] })
 })
 
+test('what a worker that is gone has begun is undone if the retry has done it again, and listed if it has not', () => {
+  const begun = [starts('k', 1), { type: 'run.claim', epoch: 2 } as const, throws]
+  const again = [...begun, starts('k', 2), completes('k', 2), returns]
+  expect(undoing(true, again)).toEqual({ begun: [['r/2'], ['r/1'], ['r/1/k']], left: [] })
+  expect(undoing(false, again)).toEqual({ begun: [['r/2'], ['r/1/k']], left: [] })
+  expect(undoing(true, [...begun, returns])).toEqual({ begun: [['r/2'], ['r/1']], left: ['r/1/k'] })
+  expect(undoing(false, [...begun, returns])).toEqual({ begun: [['r/2']], left: ['r/1/k'] })
+})
+
 test('what is known best of a turn stands, in whatever order its attempts have settled', () => {
   const third = { ...returns, attempt: 3 }
   const late: Command = { type: 'turn.settle', ...of('A', 2), how: 'ended', done: { output: 'late' } }

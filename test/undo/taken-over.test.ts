@@ -1,0 +1,97 @@
+/** What a worker may have done that is gone is not passed over, whatever its turn comes to under the next one: nobody knows, and that is said. */
+import { graph, resource, tool, topology } from 'tutti'
+import { script } from 'tutti/testing'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { memoryStore } from '../../src/stores/memory.js'
+import { opened, rest } from '../engine/opened.js'
+
+const never = () => new Promise<never>(() => {})
+
+/** A shop whose only agent books with a tool that can be undone; the tool never comes to an end, or is gone. */
+const shop = (
+  options: object = {},
+  tools: object = { book: tool({ description: 'Books.', input: z.object({}), run: never, compensate: () => {} }) },
+) =>
+  topology({
+    name: 'shop',
+    version: '1',
+    flows: ['Start -> A -> End'],
+    agents: { A: { instructions: 'book it', tools, ...options } },
+  } as never)
+
+const models = script({ A: [{ tool: 'book', input: {} }, { finish: 'done' }] })
+
+/** Begins a run, and is gone in the middle of its turn. */
+async function left(store: ReturnType<typeof memoryStore>, definition: any, options: object = {}): Promise<void> {
+  const first = await opened({ store, models, definitions: [definition], graceMs: 0, ...options } as never)
+  await first.start(definition, { id: 'left' })
+  await rest()
+  await first.close()
+}
+
+test('by a turn that is stopped', async () => {
+  const store = memoryStore()
+  await left(store, shop())
+  const other = await opened({ store })
+  await other.agents.stop('A')
+  await using next = await opened({ store, models, definitions: [shop()] })
+  const result = await (await next.run('left')).result()
+  expect(result).toMatchObject({ status: 'failed', error: { code: 'AGENT_STOPPED' }, rollback: 'partial' })
+  expect(result.report.notUndone).toEqual(['r/1/tool/0/0'])
+  expect(result.report.choices).toEqual([
+    { at: 'r/1', kind: 'stop', decidedBy: [1, 'stopped'] },
+    { at: '#', kind: 'undo', decidedBy: ['r/1/tool/0/0?'] },
+  ])
+  await other.close()
+})
+
+test('by a turn whose agent can undo it, and is stopped', async () => {
+  const store = memoryStore()
+  const books = () =>
+    topology({ name: 'books', flows: ['Start -> A -> End'], agents: { A: { act: never, compensate: () => {} } } } as never)
+  await left(store, books())
+  const other = await opened({ store })
+  await other.agents.terminate('A')
+  await using next = await opened({ store, definitions: [books()] })
+  const result = await (await next.run('left')).result()
+  expect(result).toMatchObject({ status: 'failed', rollback: 'partial', report: { notUndone: ['r/1'] } })
+  await other.close()
+})
+
+test('by a turn that does not ask for it again', async () => {
+  const store = memoryStore()
+  await left(store, shop())
+  await using next = await opened({ store, models, definitions: [shop({}, {})] })
+  const result = await (await next.run('left')).result()
+  expect(result).toMatchObject({ status: 'failed', rollback: 'partial', report: { notUndone: ['r/1/tool/0/0'] } })
+})
+
+test('by a step that is not given what it uses', async () => {
+  const store = memoryStore()
+  const desk = resource<number>('desk')
+  const steps = () =>
+    graph('steps')
+      .step('book', { run: never, compensate: () => {} })
+      .output()
+  const makes = (make: () => number) => ({ resources: [desk.perRun(make)] })
+  await left(
+    store,
+    steps(),
+    makes(() => 1),
+  )
+  await using next = await opened({
+    store,
+    definitions: [steps()],
+    ...makes(() => {
+      throw new Error('no desk')
+    }),
+  } as never)
+  const result = await (await next.run('left')).result()
+  expect(result).toMatchObject({
+    status: 'failed',
+    error: { code: 'RESOURCE_MISSING' },
+    rollback: 'partial',
+    report: { notUndone: ['book'] },
+  })
+})
