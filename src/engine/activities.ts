@@ -496,7 +496,10 @@ export class Activities implements ContextOwner {
     const known = this.#port.isPlayed ? this.#port.known(this.#speakerOf(step)) : null
     if (known !== null)
       return void known.then(
-        (result) => this.#tried(step, attempt, null, result),
+        (result) => {
+          step.timeouts = result.timeouts ?? step.timeouts
+          this.#tried(step, attempt, null, result)
+        },
         (thrown: unknown) => this.#spoil(thrown),
       )
     const { run, options } = step
@@ -532,6 +535,7 @@ export class Activities implements ContextOwner {
     const tell = (result: ActivityOutcome): void => {
       if (isTold) return
       isTold = true
+      if (result === late) step.timeouts = [...step.timeouts, attempt]
       // A reason spares the making of an error that nobody looks at.
       timer.abort('it has ended')
       this.#tried(step, attempt, ctx, result)
@@ -571,7 +575,7 @@ export class Activities implements ContextOwner {
     if (ctx !== null && this.#controllers !== null) Context.letGo(ctx)
     try {
       if ('error' in result && this.#mayRetry(options, attempt, result)) return this.#again(step, attempt, result.error)
-      const command = outcomeOf(this.#owner.attempt, step, result, options)
+      const command = outcomeOf(this.#owner.attempt, step, result)
       // What was done after the abort is used for nothing, but if it can be undone, it must be known.
       const counts = this.#aborted === null || (options.undo !== undefined && command.type === 'activity.complete')
       this.#untold?.delete(step)

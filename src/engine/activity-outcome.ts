@@ -7,6 +7,7 @@ import type { NotJson } from '../kernel/json.js'
 import { toJson } from '../kernel/json.js'
 import type { ActivityRecord, Attempt } from '../kernel/state.js'
 import type { ActivityOptions } from '../models/activity-port.js'
+import type { CalledStep } from './called-step.js'
 import type { ActivityOutcome } from './seam.js'
 
 export type FailedOutcome = Extract<ActivityOutcome, { readonly error: Failure }>
@@ -43,18 +44,17 @@ function noJson(name: string, { path, problem }: NotJson): CodedFailure {
 /** What is to be recorded of an activity that has ended. */
 export function outcomeOf(
   { branch, agent, turn, attempt }: Attempt,
-  { key, name, delivered }: Pick<ActivitySpeaker, 'key' | 'name' | 'delivered'>,
+  { key, name, delivered, options, timeouts }: CalledStep,
   result: ActivityOutcome,
-  options: ActivityOptions,
 ): Command {
   const usage = options.usage?.(result)
   // Most are of this kind: made in one piece, because that is a third of the work while the code is cold.
-  if (usage === undefined && 'value' in result && result.value !== undefined)
+  if (usage === undefined && timeouts.length === 0 && 'value' in result && result.value !== undefined)
     return { type: 'activity.complete', branch, agent, turn, attempt, key, name, delivered, value: result.value }
   const speaker: ActivitySpeaker = { branch, agent, turn, attempt, key, name, delivered }
-  const used = usage === undefined ? {} : { usage }
-  if ('error' in result) return { type: 'activity.fail', ...speaker, error: result.error, ...used }
-  return { type: 'activity.complete', ...speaker, ...(result.value !== undefined && { value: result.value }), ...used }
+  const more = { ...(usage !== undefined && { usage }), ...(timeouts.length > 0 && { timeouts }) }
+  if ('error' in result) return { type: 'activity.fail', ...speaker, error: result.error, ...more }
+  return { type: 'activity.complete', ...speaker, ...(result.value !== undefined && { value: result.value }), ...more }
 }
 
 /** A success of an earlier attempt is recorded again for this one; what it used has been counted. */

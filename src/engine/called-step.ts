@@ -8,6 +8,8 @@ export type Run = (ctx: ActivityContext) => Maybe<unknown>
 
 const nothing = (): void => {}
 
+const none: readonly number[] = Object.freeze([])
+
 export const noOptions: ActivityOptions = Object.freeze({})
 
 /**
@@ -28,6 +30,8 @@ export class CalledStep {
   run: Run | null = null
   options: ActivityOptions = noOptions
   ms = 0
+  /** Which of its own attempts ran out of time, here. */
+  timeouts: readonly number[] = none
   give: (value: unknown) => void = nothing
   #reject: (error: unknown) => void = nothing
   #promise: Promise<unknown> | null = null

@@ -1,4 +1,4 @@
-import type { ActivitySpeaker, Command } from '../kernel/command.js'
+import type { ActivitySpeaker, Command, Tried } from '../kernel/command.js'
 import type { Event } from '../kernel/event.js'
 import type { Failure } from '../kernel/failure.js'
 import type { Attempt, State } from '../kernel/state.js'
@@ -15,7 +15,7 @@ export type Held =
   | { readonly type: 'command'; readonly run: string; readonly command: Command }
 
 /** What an activity came to. */
-export type ActivityOutcome = { readonly value: unknown } | { readonly error: Failure; readonly retryable: boolean }
+export type ActivityOutcome = ({ readonly value: unknown } | { readonly error: Failure; readonly retryable: boolean }) & Tried
 
 /** Who is given a resource: an attempt at a turn, or at an undo. */
 export interface Borrower {

@@ -37,8 +37,8 @@ export interface Events {
   'turn.failed': At4 & { error: Failure; retryAt?: number; final: boolean; timedOut?: boolean; stopped?: Halted }
   'turn.aborted': At4 & { how: 'ended' | 'fenced' }
   'sleep.started': At4 & { key: string; name: string; ms: number }
-  'activity.completed': At4 & { key: string; name: string; value: unknown }
-  'activity.failed': At4 & { key: string; name: string; error: Failure }
+  'activity.completed': At4 & { key: string; name: string; value: unknown; timeouts?: readonly number[] }
+  'activity.failed': At4 & { key: string; name: string; error: Failure; timeouts?: readonly number[] }
   'barrier.opened': { barrier: string; kind: 'root' | 'fork' | 'detached'; width: number; join: Join }
   'barrier.arrived': { barrier: string; slot: number; by: string }
   'barrier.fired': {

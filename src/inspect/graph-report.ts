@@ -1,6 +1,7 @@
 import type { Event } from '../kernel/event.js'
 import type { Failure } from '../kernel/failure.js'
 import type { Report } from './report-data.js'
+import { chooseTimeouts } from './step-timeouts.js'
 
 type Step = Report['steps'][number]
 type Choice = Report['choices'][number]
@@ -91,6 +92,10 @@ function factsOf(events: readonly Event[]): Facts {
         break
       case 'turn.failed':
         if (event.timedOut) step?.choices.push({ at: `${event.branch}/${event.turn}`, kind: 'timeout', decidedBy: [event.attempt] })
+        break
+      case 'activity.completed':
+      case 'activity.failed':
+        if (step !== undefined) chooseTimeouts(step.choices, event)
         break
       case 'ask.expired':
         step?.choices.push({ at: event.askId, kind: 'timeout', decidedBy: [] })

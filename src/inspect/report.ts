@@ -5,6 +5,7 @@ import { byId, rootBarrier } from '../kernel/ids.js'
 import type { Slot } from '../kernel/join.js'
 import { graphLists } from './graph-report.js'
 import type { Report, RunStatus } from './report-data.js'
+import { chooseTimeouts } from './step-timeouts.js'
 import { usageReport } from './usage-report.js'
 
 /**
@@ -339,6 +340,9 @@ function note(run: RunFacts, event: Event): void {
       return turnFailed(run, event)
     case 'turn.aborted':
       return leftBehind(run, event, true)
+    case 'activity.completed':
+    case 'activity.failed':
+      return chooseTimeouts(branchOf(run, event.branch).choices, event)
     case 'ask.opened':
       return stand(branchOf(run, event.branch), 'asking')
     case 'ask.answered':
@@ -358,8 +362,6 @@ function note(run: RunFacts, event: Event): void {
     case 'undo.completed':
     case 'branch.moved':
     case 'activity.started':
-    case 'activity.completed':
-    case 'activity.failed':
     case 'sleep.started':
     case 'timer.fired':
       return

@@ -21,6 +21,12 @@ export interface ActivitySpeaker extends Speaker {
   readonly delivered: number
 }
 
+/** How an activity came to what it did, as far as the clock decided it. */
+export interface Tried {
+  /** Which of its own attempts ran out of time; absent if none did. */
+  readonly timeouts?: readonly number[]
+}
+
 /** Of an activity that can be undone: which tool did it, with what. */
 export interface UndoMark {
   readonly tool: string
@@ -92,8 +98,8 @@ export type Command =
     } & Speaker)
   /** The activity must not be repeated, can be undone, uses what is limited, or is at work while its turn sleeps as well: its start is recorded. */
   | ({ readonly type: 'activity.start'; readonly undo?: UndoMark; readonly reserve?: Reserve } & ActivitySpeaker)
-  | ({ readonly type: 'activity.complete'; readonly value?: unknown; readonly usage?: Usage } & ActivitySpeaker)
-  | ({ readonly type: 'activity.fail'; readonly error: Failure; readonly usage?: Usage } & ActivitySpeaker)
+  | ({ readonly type: 'activity.complete'; readonly value?: unknown; readonly usage?: Usage } & Tried & ActivitySpeaker)
+  | ({ readonly type: 'activity.fail'; readonly error: Failure; readonly usage?: Usage } & Tried & ActivitySpeaker)
   | ({ readonly type: 'sleep.start'; readonly ms: number } & ActivitySpeaker)
   | { readonly type: 'ask.answer'; readonly askId: string; readonly value: unknown; readonly by?: string }
   | { readonly type: 'timer.fire'; readonly timer: string }

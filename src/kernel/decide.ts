@@ -66,8 +66,9 @@ export function decideOn(
  * nobody, so that nothing follows but its record. Null: it is something else, and decided as everything is.
  */
 export function recordOn(state: Folding, command: Extract<Command, { type: 'activity.complete' }>, at: number): readonly Event[] | null {
-  const { branch, agent, turn, attempt, key, name, delivered, value, usage } = command
-  if (state.run === null || value === undefined || usage !== undefined || speaking(state, command) === null) return null
+  const { branch, agent, turn, attempt, key, name, delivered, value, usage, timeouts } = command
+  if (state.run === null || value === undefined || usage !== undefined || timeouts !== undefined || speaking(state, command) === null)
+    return null
   const { tokens, costUsd } = state.run.shape.limits
   if (tokens !== undefined || costUsd !== undefined) return null
   const work = state.work.get(branch)
@@ -468,12 +469,14 @@ function record(draft: Draft, command: ActivityCommand): Refusal | null {
         ...activityOf(command),
         ...(command.value !== undefined && { value: command.value }),
         ...(command.usage !== undefined && { usage: command.usage }),
+        ...(command.timeouts !== undefined && { timeouts: command.timeouts }),
       })
       crossSpent(draft, nothing)
       return null
     case 'activity.fail': {
-      const { error, usage } = command
-      emit(draft, { type: 'activity.failed', ...activityOf(command), error, ...(usage !== undefined && { usage }) })
+      const { error, usage, timeouts } = command
+      const more = { ...(usage !== undefined && { usage }), ...(timeouts !== undefined && { timeouts }) }
+      emit(draft, { type: 'activity.failed', ...activityOf(command), error, ...more })
       crossSpent(draft, nothing)
       return null
     }

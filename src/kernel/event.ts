@@ -3,7 +3,7 @@ import type { Failure } from './failure.js'
 import type { JoinData, JoinSpec } from './join.js'
 import type { StepMessage, TurnMessage } from './message.js'
 import type { Shape } from './shape.js'
-import type { UndoMark } from './command.js'
+import type { Tried, UndoMark } from './command.js'
 import type { Halted } from './lifecycle.js'
 import type { Known, Parent, Said } from './state.js'
 import type { DoneNode } from './undo-state.js'
@@ -219,8 +219,9 @@ export type EventBody =
   /** `undo` is given where the activity can be undone. */
   | ({ readonly type: 'activity.started'; readonly undo?: UndoMark; readonly reserve?: Reserve } & OfActivity)
   /** `late`: its attempt had been aborted; its result is used for nothing but to undo it. */
-  | ({ readonly type: 'activity.completed'; readonly value?: unknown; readonly usage?: Usage; readonly late?: boolean } & OfActivity)
-  | ({ readonly type: 'activity.failed'; readonly error: Failure; readonly usage?: Usage } & OfActivity)
+  | ({ readonly type: 'activity.completed'; readonly value?: unknown; readonly usage?: Usage; readonly late?: boolean } & Tried &
+      OfActivity)
+  | ({ readonly type: 'activity.failed'; readonly error: Failure; readonly usage?: Usage } & Tried & OfActivity)
   | ({ readonly type: 'sleep.started'; readonly ms: number } & OfActivity)
   | { readonly type: 'ask.opened'; readonly branch: string; readonly ask: AskData }
   | { readonly type: 'ask.answered'; readonly branch: string; readonly askId: string; readonly value: unknown; readonly by?: string }

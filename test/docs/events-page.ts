@@ -6,6 +6,7 @@ type KeysOf<T> = T extends unknown ? keyof T : never
 type Described<T> = { readonly about: string } & { readonly fields: { readonly [K in KeysOf<T> & string]: string } }
 
 const ofTurn = { agent: 'whose turn it is; in a graph, the step', turn: 'its number on this branch, from 1', attempt: 'from 1' }
+const late = 'which attempts of it ran out of time, if any did'
 const ofActivity = { ...ofTurn, key: 'which one of its turn', name: 'as the code has named it' }
 const failure = 'the failure, with its `code`'
 const rollback = 'how much was undone: `none`, `complete` or `partial`'
@@ -75,9 +76,12 @@ const events: { readonly [T in keyof Events]: Described<Events[T]> } = {
   'sleep.started': { about: 'A durable sleep begins.', fields: { ...ofActivity, ms: 'how long' } },
   'activity.completed': {
     about: 'A `step`, a call of a model or of a tool has a result, or a sleep is over.',
-    fields: { ...ofActivity, value: 'the result' },
+    fields: { ...ofActivity, value: 'the result', timeouts: late },
   },
-  'activity.failed': { about: 'A `step`, a call of a model or of a tool has failed.', fields: { ...ofActivity, error: failure } },
+  'activity.failed': {
+    about: 'A `step`, a call of a model or of a tool has failed.',
+    fields: { ...ofActivity, error: failure, timeouts: late },
+  },
   'barrier.opened': {
     about: 'Somebody begins to wait for branches: the run for its first, a fork for its calls, nobody for what is notified.',
     fields: { barrier: 'its id', kind: '`root`, `fork` or `detached`', width: 'how many are waited for', join: 'how' },

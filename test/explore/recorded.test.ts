@@ -175,6 +175,32 @@ test('what ran out of time in the record and does not in an order is another cho
   }
 })
 
+test('a step that ran out of time in the record has done so in every order: that choice is told, with whose it was', async () => {
+  const definition = topology({
+    name: 'slow',
+    flows: ['Start -> H -> End', 'H <-> W'],
+    agents: {
+      H: { act: { request: (turn) => turn.fork(['W', 'W']), join: (turn, { values }) => turn.finish(values) } },
+      W: async (turn) =>
+        turn.reply(
+          await turn
+            .step('fetch', ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', reject)), { timeoutMs: 10 })
+            .catch(() => 'too late'),
+        ),
+    },
+  })
+  await using tutti = await open({ store: 'memory:', definitions: [definition] })
+  expect(await tutti.execute(definition, { id: 'slow' })).toEqual(['too late', 'too late'])
+  const checked = await exploreRun(tutti, 'slow', { schedules: 5 })
+  expect(checked, checked.text()).toMatchObject({ independent: true, distinct: 1, notes: [] })
+  const choice = { agent: 'W', kind: 'timeout', decidedBy: [{ who: 'attempt 1', schedules: checked.schedules }] }
+  expect(checked.choices).toMatchObject([
+    { at: 'r.0/1/1/fetch#0', ...choice },
+    { at: 'r.1/1/1/fetch#0', ...choice },
+  ])
+  expect(checked.notExplored.join()).not.toContain('another choice')
+})
+
 test('a turn of an agent that was stopped when the run was recorded is another choice when it is played', async () => {
   const definition = topology({
     name: 'stopping',

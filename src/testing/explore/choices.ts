@@ -38,11 +38,12 @@ export function choicesOf(outcomes: readonly Counted[]): ChoiceSeen[] {
   }))
 }
 
-/** Of a barrier these are slots; of a turn that ran out of time, attempts. */
+/** Of a barrier these are slots; of a turn or a step that ran out of time, attempts. */
 const numbered = (at: string, number: number, slots: readonly string[]): string =>
   isBarrier(at) ? (slots[number] ?? `slot ${number}`) : `attempt ${number}`
 
-const isBarrier = (at: string): boolean => at.includes('#')
+/** The key of a step may have that sign too, behind that of its turn. */
+const isBarrier = (at: string): boolean => at.includes('#') && !at.includes('/')
 const branchOf = (at: string): string => at.split(/[#/?~]/)[0] ?? at
 
 /** Who waits at a choice, and for whom. */

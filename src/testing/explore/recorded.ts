@@ -33,9 +33,11 @@ export function recordedIn(of: Started, journals: Journals, beyond: 'stop' | 'pe
   for (const [run, journal] of journals)
     for (const event of journal) {
       if (event.type === 'run.started') nonces.set(run, event.nonce)
-      if (event.type === 'activity.completed') for (const key of keysOf(run, event)) activities.set(key, { value: event.value })
-      if (event.type === 'activity.failed')
-        for (const key of keysOf(run, event)) activities.set(key, { error: event.error, retryable: false })
+      if (event.type === 'activity.completed' || event.type === 'activity.failed') {
+        const { timeouts } = event
+        const came = event.type === 'activity.completed' ? { value: event.value } : { error: event.error, retryable: false }
+        for (const key of keysOf(run, event)) activities.set(key, { ...came, ...(timeouts !== undefined && { timeouts }) })
+      }
       if (event.type === 'ask.answered') answers.set(`${run} ${event.askId}`, event.value)
       if (event.type === 'turn.started') messages.set(`${run} ${turnOf(event)}`, JSON.stringify(event.message))
       const choice = choiceOf(event)
@@ -88,6 +90,9 @@ function choiceOf(event: Event): Choice | null {
       return event.decidedBy === undefined ? null : { at: event.branch, how: JSON.stringify(event.decidedBy) }
     case 'ask.expired':
       return { at: event.askId, how: 'expired' }
+    case 'activity.completed':
+    case 'activity.failed':
+      return { at: `${turnOf(event)}/${event.key}`, how: event.timeouts === undefined ? unchosen : JSON.stringify(event.timeouts) }
     case 'turn.failed':
       return { at: turnOf(event), how: endedFromOutside(event) ?? unchosen }
     case 'turn.completed':
