@@ -233,6 +233,7 @@ export async function childRun(
         ...(run.session !== null && { session: run.session }),
         conversation: run.conversation,
         limits: inherited,
+        wholeTokens: limits.wholeTokens ?? limits.tokens,
         parent: { run: run.id, branch: attemptId(attempt.branch, attempt.turn, attempt.attempt), depth },
       })
     } catch (error) {

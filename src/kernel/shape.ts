@@ -46,6 +46,8 @@ export interface RunLimits {
   /** Given where there is one. */
   readonly tokens?: number
   readonly costUsd?: number
+  /** Of a child run, whose `tokens` are what was left above it then: what may be used in all. */
+  readonly wholeTokens?: number
 }
 
 export const defaultLimits: RunLimits = {

@@ -16,14 +16,17 @@ export interface Budget {
   counted(told: number | undefined, text: unknown): number
 }
 
-/** The longest answer of a run with a limit; where the limit is small, a quarter of it. The same for every call, in whatever order they come. */
+/**
+ * The longest answer of a run with a limit; where the limit is small, a quarter of it. The same for every call, in whatever order they come, also
+ * in a child run: how much was left for that depends on what was done before it.
+ */
 const outputMax = 4_096
 
 const noBudget: Budget = { options: {}, reserve: async () => null, counted: (told = 0) => told }
 
-export function budgetOf({ tokens, costUsd }: RunLimits, priceOf: PriceOf): Budget {
+export function budgetOf({ tokens, wholeTokens = tokens, costUsd }: RunLimits, priceOf: PriceOf): Budget {
   if (tokens === undefined && costUsd === undefined) return noBudget
-  const maxOutputTokens = Math.max(1, Math.min(outputMax, Math.floor((tokens ?? Number.POSITIVE_INFINITY) / 4)))
+  const maxOutputTokens = Math.max(1, Math.min(outputMax, Math.floor((wholeTokens ?? Number.POSITIVE_INFINITY) / 4)))
   const reserve = async (prompt: unknown, acting: unknown, model: () => Promise<string>): Promise<Reserve> => {
     const input = estimatedTokens(prompt) + estimatedTokens(acting)
     const used = input + maxOutputTokens

@@ -202,6 +202,44 @@ describe('a budget', () => {
     }
   }
 
+  test('I4 tells a model of a child run the same, whatever was used before it, and by nobody more than its own limit allows', async () => {
+    const own = topology({ name: 'own', flows: ['Start -> Small -> End'], agents: { Small: {} }, limits: { tokens: 2_000 } })
+    const told = new Set<string>()
+    for (const before of [0, 100, 900]) {
+      const answers: Record<string, number | undefined> = {}
+      const model = saying(() => [called('finish', { output: 'ok' })])
+      const models: ModelFactory = () => ({
+        ...model,
+        doGenerate: async (options: Parameters<typeof model.doGenerate>[0]) => {
+          const run = placeOf(options)?.run ?? ''
+          answers[run] = options.maxOutputTokens
+          const answer = await model.doGenerate(options)
+          const total = run === 'R:first' ? before : 10
+          return { ...answer, usage: { ...answer.usage, inputTokens: { ...answer.usage.inputTokens, total } } }
+        },
+      })
+      await using tutti = await opened({ models })
+      const below = graph('below')
+        .step('deep', { input: () => 'x', run: writer })
+        .output()
+      const line = graph('line')
+        .step('first', { input: () => 'x', run: writer })
+        .step('then', { after: ['first'], input: () => 'x', run: writer })
+        .step('own', { after: ['first'], input: () => 'x', run: own })
+        .step('below', { after: ['first'], input: () => ({}), run: below })
+        .output()
+      await tutti.execute(line, { id: 'R', input: undefined, limits: { tokens: 8_000 } })
+      told.add(
+        JSON.stringify(
+          Object.entries(answers)
+            .map(([run, most]) => `${run}: ${most}`)
+            .sort(),
+        ),
+      )
+    }
+    expect([...told]).toEqual([JSON.stringify(['R:below:deep: 2000', 'R:first: 2000', 'R:own: 500', 'R:then: 2000'])])
+  })
+
   test('is what the runs of its steps use too, one after the other', async () => {
     const { models, calls } = using(1_000)
     await using tutti = await opened({ models })
