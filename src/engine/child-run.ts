@@ -427,7 +427,7 @@ export async function undoChildRun(engine: Engine, parent: State, child: string,
       retryable: false,
       at: {},
     })
-  const { nonce, shape, tags, undoOf, parent: above } = run
+  const { nonce, shape, tags, session, undoOf, parent: above } = run
   const undoes = { run: undoOf?.run ?? child, nonce: undoOf?.nonce ?? nonce, nodes: toUndo(state) }
   const command = {
     type: 'run.start',
@@ -435,6 +435,7 @@ export async function undoChildRun(engine: Engine, parent: State, child: string,
     nonce: `${nonce}-undo`,
     shape,
     tags,
+    ...(session !== null && { session }),
     undoes,
     ...(above !== null && { parent: above }),
   } as const

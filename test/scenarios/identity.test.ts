@@ -1,4 +1,4 @@
-import { agent, resource, topology } from 'tutti'
+import { agent, graph, resource, topology } from 'tutti'
 import { expect } from 'vitest'
 import { type AnyTurn, everyOrder, nothingLeft, scenario, type Stage } from './adapter.js'
 
@@ -48,6 +48,50 @@ scenario('A1 every write to a memory, and every read of it, carries the session 
       expect(await stage.quiesce()).toEqual(nothingLeft)
     })
   }
+})
+
+scenario('A1 what child runs do, and what undoes it, carries the session and the tags of the run that they belong to', async (raise) => {
+  const memory = resource<{ note(what: string): void }>('memory')
+  for (const depth of [1, 2])
+    await everyOrder(4, async (schedule) => {
+      const notes: string[] = []
+      const perRun = memory.perRun(({ id, session = 'none', tags }) => ({
+        note: (what) => void notes.push(`${what} in ${session} of ${tags['who']} for ${id.slice(0, 2)}`),
+      }))
+      await using stage = await raise({ resources: [perRun] })
+      const keeper = topology({
+        name: 'keeper',
+        flows: ['Start -> A -> End'],
+        agents: {
+          A: {
+            act: async (turn) => {
+              await stage.step(turn, 'keep')
+              turn.use(memory).note('kept')
+              return turn.finish()
+            },
+            compensate: async (done) => {
+              await stage.held('forget', done)
+              done.use(memory).note('forgotten')
+            },
+          },
+        },
+      })
+      const below = graph('below')
+        .step('k', { input: () => undefined, run: keeper })
+        .output()
+      const line = graph('line')
+        .step('k', depth === 1 ? { input: () => undefined, run: keeper } : { input: () => undefined, run: below })
+        .step('fails', { after: ['k'], run: () => Promise.reject(new Error('it is not to be kept')) })
+        .output()
+      const runs = await Promise.all(
+        ['R0', 'R1'].map((id) => stage.tutti.start(line, { id, session: `S of ${id}`, tags: { who: `T of ${id}` } })),
+      )
+      await stage.drain(schedule)
+      for (const run of runs) expect(await run.result()).toMatchObject({ status: 'failed', rollback: 'complete' })
+      const own = (what: string) => runs.map(({ id }) => `${what} in S of ${id} of T of ${id} for ${id}`)
+      expect(notes.toSorted()).toEqual([...own('forgotten'), ...own('kept')])
+      expect(await stage.quiesce()).toEqual(nothingLeft)
+    })
 })
 
 /** Speaks with a model in several rounds; the transcript is its own variable, as people write it. */
