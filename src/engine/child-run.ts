@@ -233,7 +233,7 @@ export async function childRun(
         ...(run.session !== null && { session: run.session }),
         conversation: run.conversation,
         limits: inherited,
-        wholeTokens: limits.wholeTokens ?? limits.tokens,
+        above: limits,
         parent: { run: run.id, branch: attemptId(attempt.branch, attempt.turn, attempt.attempt), depth },
       })
     } catch (error) {
@@ -274,7 +274,8 @@ function crossedBy({ run, outcome }: State, definition: Definition, above: RunLi
   const limit = code === 'LIMIT_TOKENS' ? 'tokens' : 'costUsd'
   const own = internalsOf(definition).shape.limits[limit] ?? Number.POSITIVE_INFINITY
   if ((run?.shape.limits[limit] ?? own) >= own) return null
-  const words = code === 'LIMIT_TOKENS' ? `${above.tokens} tokens it may use` : `${above.costUsd} USD it may cost`
+  const { wholeTokens = above.tokens, wholeCostUsd = above.costUsd } = above
+  const words = code === 'LIMIT_TOKENS' ? `${wholeTokens} tokens it may use` : `${wholeCostUsd} USD it may cost`
   return { code, message: `the run needs more than the ${words} (${limit})`, retryable: false, at: {} }
 }
 

@@ -84,8 +84,8 @@ export interface Starting {
   /** Of a child run: what its parent was given. */
   readonly conversation?: readonly Said[]
   readonly limits: Limits
-  /** Of a child run: what the runs above may use in all. */
-  readonly wholeTokens?: number | undefined
+  /** Of a child run: the limits of the run above. */
+  readonly above?: RunLimits
   readonly defaults?: Limits
   readonly signal?: AbortSignal | undefined
   readonly parent?: Parent
@@ -99,7 +99,7 @@ export async function startRun(engine: Engine, of: Definition | string, given: S
   const { id } = given
   const definition = resolved(engine, of)
   const tags = checkTags(given.tags ?? {}, engine.options.store.promises.maxValue)
-  const limits = inAll(tightest(definition.shape.limits, [given.defaults ?? {}, given.limits]), definition, given.wholeTokens)
+  const limits = inAll(tightest(definition.shape.limits, [given.defaults ?? {}, given.limits]), definition, given.above)
   const request = given.key === undefined ? '' : JSON.stringify(['start', definition.shape.name, ...inputGiven(given.input)])
   // It waits only for what there is to wait for: many runs may be started at once.
   const checking = checkInput(definition, given.input, engine.options.store.promises.maxValue)
@@ -246,10 +246,15 @@ function tightest(base: RunLimits, others: readonly Limits[]): RunLimits {
   return made as unknown as RunLimits
 }
 
-/** The definition of a child run may have a limit of its own. */
-function inAll(limits: RunLimits, { shape }: Internals, wholeTokens: number | undefined): RunLimits {
-  if (wholeTokens === undefined) return limits
-  return { ...limits, wholeTokens: Math.min(wholeTokens, shape.limits.tokens ?? wholeTokens) }
+/** What a child run may use is what was left above it; what may be used in all is the same in every order. Its definition may have limits of its own. */
+function inAll(limits: RunLimits, { shape }: Internals, above: RunLimits | undefined): RunLimits {
+  if (above === undefined) return limits
+  const { wholeTokens = above.tokens, wholeCostUsd = above.costUsd } = above
+  return {
+    ...limits,
+    ...(wholeTokens !== undefined && { wholeTokens: Math.min(wholeTokens, shape.limits.tokens ?? wholeTokens) }),
+    ...(wholeCostUsd !== undefined && { wholeCostUsd: Math.min(wholeCostUsd, shape.limits.costUsd ?? wholeCostUsd) }),
+  }
 }
 
 function cancelWith(signal: AbortSignal, run: Run): void {

@@ -507,13 +507,13 @@ const isUndecided = ({ status, closing, outcome }: State): boolean => status ===
 
 /** Fails the run if what is used, what is set aside and `more` are over what it may use. */
 function crossSpent(draft: Draft, more: Reserve): boolean {
-  const { tokens, costUsd } = shapeOf(draft.state).limits
+  const { tokens, wholeTokens = tokens, costUsd, wholeCostUsd = costUsd } = shapeOf(draft.state).limits
   const { spent } = draft.state
   if (tokens !== undefined && spent.tokens + spent.reserved.tokens + more.tokens > tokens)
-    crossLimit(draft, 'LIMIT_TOKENS', `the run needs more than the ${tokens} tokens it may use (tokens)`)
+    crossLimit(draft, 'LIMIT_TOKENS', `the run needs more than the ${wholeTokens} tokens it may use (tokens)`)
   // Sums of fractions are not exact: a billionth of a dollar is no crossing.
   else if (costUsd !== undefined && spent.costUsd + spent.reserved.costUsd + more.costUsd > costUsd + 1e-9)
-    crossLimit(draft, 'LIMIT_COST', `the run needs more than the ${costUsd} USD it may cost (costUsd)`)
+    crossLimit(draft, 'LIMIT_COST', `the run needs more than the ${wholeCostUsd} USD it may cost (costUsd)`)
   else return false
   return true
 }

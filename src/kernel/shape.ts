@@ -46,8 +46,9 @@ export interface RunLimits {
   /** Given where there is one. */
   readonly tokens?: number
   readonly costUsd?: number
-  /** Of a child run, whose `tokens` are what was left above it then: what may be used in all. */
+  /** Of a child run, whose limits of these are what was left above it then: what may be used in all. */
   readonly wholeTokens?: number
+  readonly wholeCostUsd?: number
 }
 
 export const defaultLimits: RunLimits = {

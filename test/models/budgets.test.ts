@@ -240,6 +240,24 @@ describe('a budget', () => {
     expect([...told]).toEqual([JSON.stringify(['R:below:deep: 2000', 'R:first: 2000', 'R:own: 500', 'R:then: 2000'])])
   })
 
+  test('I4 that a child run crosses is told as what may be used in all, there too: what was left depends on what ended before it', async () => {
+    const line = graph('line')
+      .step('w', { ...written, concurrency: 1 })
+      .output(({ steps }) => steps.w)
+    for (const [limits, said] of [
+      [{ tokens: 5_000 }, 'the run needs more than the 5000 tokens it may use (tokens)'],
+      [{ costUsd: 7 }, 'the run needs more than the 7 USD it may cost (costUsd)'],
+    ] as const)
+      for (const used of [1_000, 1_500]) {
+        await using tutti = await opened({ models: using(used).models, prices: { 'test/saying': { input: 1_000, output: 1_000 } } })
+        const run = await tutti.start(line, { id: 'R', limits })
+        expect(await run.result()).toMatchObject({ status: 'failed', error: { message: said } })
+        const { runs } = await tutti.runs()
+        const messages = await Promise.all(runs.map(async ({ id }) => (await (await tutti.run(id)).report()).error?.message))
+        expect(new Set(messages)).toEqual(new Set([undefined, said]))
+      }
+  })
+
   test('is what the runs of its steps use too, one after the other', async () => {
     const { models, calls } = using(1_000)
     await using tutti = await opened({ models })
