@@ -3,7 +3,7 @@ import type { LanguageModel } from '../../define/language-model.js'
 import { placeOf } from '../../models/call-place.js'
 import { within } from './setting.js'
 
-/** What a model was shown, and where: prompts are told by their hash. */
+/** What a model was shown, and where: what it was told is known by its hash. */
 export interface Prompt {
   readonly run: string
   readonly branch: string
@@ -13,9 +13,13 @@ export interface Prompt {
 
 /** A model that does what it did, and tells what it is shown; `own`: the run that is played. */
 export function watchedModel(model: LanguageModel, own: string, agent: string, show: (prompt: Prompt) => void): LanguageModel {
-  const note = (options: { readonly prompt: unknown }): void => {
+  const note = (options: Call): void => {
     const { run = own, branch = '', turn = 0, call = 0 } = placeOf(options as never) ?? {}
-    const hash = createHash('sha256').update(JSON.stringify(options.prompt)).digest('hex').slice(0, 16)
+    const { prompt, tools, maxOutputTokens } = options
+    const hash = createHash('sha256')
+      .update(JSON.stringify([prompt, tools, maxOutputTokens]))
+      .digest('hex')
+      .slice(0, 16)
     show({
       run,
       branch,
@@ -36,4 +40,11 @@ export function watchedModel(model: LanguageModel, own: string, agent: string, s
   })
 }
 
-const isCall = (value: unknown): value is { readonly prompt: unknown } => typeof value === 'object' && value !== null && 'prompt' in value
+/** What a model is told: what was said, what it may call, and how long its answer may be. */
+interface Call {
+  readonly prompt: unknown
+  readonly tools?: unknown
+  readonly maxOutputTokens?: unknown
+}
+
+const isCall = (value: unknown): value is Call => typeof value === 'object' && value !== null && 'prompt' in value
