@@ -118,4 +118,16 @@ export const engineMutants: readonly EngineMutant[] = [
     cuts: [{ file: 'inspect/graph-report.js', find: 'if (event.timedOut)', put: 'if (false)' }],
     suite: ['test/graph/engine.test.ts'],
   },
+  {
+    name: 'turns that are stopped and are no choices',
+    cuts: [{ file: 'inspect/report.js', find: 'if (stopped !== undefined)', put: 'if (false)' }],
+    suite: ['test/agents/stopped-choices.test.ts'],
+  },
+  {
+    name: 'what a turn had begun under a worker that is gone, forgotten',
+    cuts: [
+      { file: 'kernel/decide.js', find: 'const unsettled = isLeftUnknown(draft.state, branch, failed);', put: 'const unsettled = false;' },
+    ],
+    suite: ['test/undo/taken-over.test.ts'],
+  },
 ]
