@@ -15,6 +15,7 @@ import type { DoneNode } from '../kernel/undo-state.js'
 import type { Usage } from '../kernel/usage.js'
 import { usageIn } from '../inspect/usage-report.js'
 import type { Engine } from './engine.js'
+import { JournalDamaged } from './codec.js'
 import { CodedFailure } from '../define/failure-of.js'
 import { isOutOfReach, waitFor } from './out-of-reach.js'
 import type { RunEntry } from './run-entry.js'
@@ -86,7 +87,13 @@ const cancelling = ({ keepsDone }: State) =>
 
 /** What happened to a run happens to the runs that it waits for, down to the last: whoever said it, and whoever has them. */
 export async function alignChildren(engine: Engine, state: State): Promise<void> {
-  await Promise.all(childrenOf(state).map((child) => align(engine, state, child)))
+  await Promise.all(childrenOf(state).map((child) => align(engine, state, child).catch((error: unknown) => passOver(engine, child, error))))
+}
+
+/** One that can't be read is gone on with by nobody: whoever waits until the others are told need not wait for it. */
+function passOver({ options }: Engine, { id }: Child, error: unknown): void {
+  if (!(error instanceof JournalDamaged)) throw error
+  options.onLog({ level: 'error', message: `it could not be told what happens above it: ${error.message}`, runId: id })
 }
 
 async function align(engine: Engine, parent: State, child: Child): Promise<void> {
@@ -186,6 +193,8 @@ export async function patiently<T>(engine: Engine, work: () => Maybe<T>): Promis
       return await work()
     } catch (error) {
       if (engine.closed || !isOutOfReach(error)) throw error
+      if (failures === 0 && error instanceof JournalDamaged)
+        engine.options.onLog({ level: 'error', message: `another run waits for this one: ${error.message}` })
       await engine.options.clock.sleep(waitFor(failures))
     }
   }
@@ -222,9 +231,12 @@ export async function childRun(
     ...(timeoutMs !== null && { timeoutMs }),
     ...(concurrency !== null && { concurrency }),
   }
+  let isDamaged = false
   await patiently(engine, async () => {
     // What is not wanted any more is not begun.
     if (signal.aborted && (await engine.entry(id)) === null) throw signal.reason
+    // One that is there and can't be read says so again, as long as that is so.
+    if (isDamaged) await engine.entry(id)
     try {
       await startRun(engine, definition, {
         id,
@@ -237,6 +249,7 @@ export async function childRun(
         parent: { run: run.id, branch: attemptId(attempt.branch, attempt.turn, attempt.attempt), depth },
       })
     } catch (error) {
+      isDamaged = error instanceof JournalDamaged
       if (!TuttiError.is(error, 'RUN_EXISTS')) throw error
     }
   })

@@ -194,7 +194,7 @@ export async function decodeEvents(
   const parts = new Map<string, Part>()
   for (const { seq, n, body } of rows) {
     const parsed = parse(body, seq)
-    if (parsed.length !== n) throw damaged(`${parsed.length} of ${n} events from ${seq} on are there`)
+    if (parsed.length !== n) throw new JournalDamaged(`${parsed.length} of ${n} events from ${seq} on are there`)
     if (hasRefs(body)) {
       await read(parsed, blob, parts)
       filled(parsed, parts)
@@ -202,7 +202,7 @@ export async function decodeEvents(
     for (const event of parsed) {
       if (event.seq <= after) continue
       const next = after + events.length + 1
-      if (event.seq !== next) throw damaged(`event ${next} is not there`)
+      if (event.seq !== next) throw new JournalDamaged(`event ${next} is not there`)
       events.push(deepFreeze(event))
     }
   }
@@ -215,7 +215,7 @@ function parse(body: string, seq: number): Event[] {
     const events = items.some(isPack) ? items.flatMap((item) => (isPack(item) ? unpacked(item) : item)) : (items as Event[])
     return numbered(events)
   } catch (cause) {
-    throw damaged(`what is there from event ${seq} on can't be read`, cause)
+    throw new JournalDamaged(`what is there from event ${seq} on can't be read`, cause)
   }
 }
 
@@ -227,11 +227,21 @@ function numbered(events: Event[]): Event[] {
 }
 
 /** A journal that is not whole is not gone on with: what would come of it is not what has happened. */
-function damaged(what: string, cause?: unknown): TuttiError {
-  return new TuttiError('STORE_UNAVAILABLE', `the journal of the run is damaged: ${what}`, {
-    hint: 'restore the store from a backup; other runs of it are not concerned',
-    cause,
-  })
+export class JournalDamaged extends TuttiError {
+  readonly #what: string
+
+  constructor(what: string, cause?: unknown, run?: string) {
+    super('STORE_UNAVAILABLE', `the journal of the run ${run === undefined ? '' : `${run} `}is damaged: ${what}`, {
+      hint: 'restore the store from a backup; other runs of it are not concerned',
+      cause,
+    })
+    this.#what = what
+  }
+
+  /** The same, saying whose journal it is. */
+  of(run: string): JournalDamaged {
+    return new JournalDamaged(this.#what, this.cause, run)
+  }
 }
 
 /** A value that stands elsewhere. `isFilled`: what stands elsewhere again is in its place. */
@@ -248,7 +258,7 @@ async function read(value: unknown, blob: (hash: string) => Promise<string | nul
   for (const hash of hashes) {
     if (parts.has(hash)) continue
     const body = await blob(hash)
-    if (body === null) throw damaged(`the value ${hash} is not there`)
+    if (body === null) throw new JournalDamaged(`the value ${hash} is not there`)
     const part = { value: JSON.parse(body) as unknown, isFilled: !hasRefs(body) }
     parts.set(hash, part)
     if (!part.isFilled) refsIn(part.value, hashes)

@@ -21,7 +21,7 @@ import { Alarms } from './alarms.js'
 import { Backlog } from './backlog.js'
 import { Bodies } from './bodies.js'
 import { alignChildren, alignWithAbove, knowingAbove, patiently } from './child-run.js'
-import { decodeSnapshot } from './codec.js'
+import { decodeSnapshot, JournalDamaged } from './codec.js'
 import { stepOfChild } from './child-run.js'
 import { Definitions } from './definitions.js'
 import { HeldTurns } from './held-turns.js'
@@ -153,6 +153,11 @@ export class Engine {
       passes: (entry) => this.#loop.passes(entry),
       advance: this.#advance,
       lost: (entry) => this.#lost(entry),
+      damaged: (entry, error) => {
+        const taken = entry.unsure?.taken ?? []
+        entry.unsure = null
+        this.#loop.break(entry, taken, error)
+      },
       gone: (entry) => this.#gone(entry),
       foundOut: (entry, unsure, isThere) => this.#foundOut(entry, unsure, isThere),
     })
@@ -275,16 +280,27 @@ export class Engine {
     return this.#definitions.named(name)
   }
 
-  /** What a run is executed with: of a child run, what the step that it belongs to says in the definition of its parent. */
+  /** What a run is executed with: of a child run, what the step that it belongs to says in the definition of its parent. Null also if nobody can say. */
   async definitionOf({ run }: State, version: string | undefined = run?.shape.version): Promise<Internals | null> {
     if (run === null || version === undefined) return null
     const { id, parent } = run
     const name = run.shape.name
     // With none of that name there is none in a step either.
-    const above = parent === null || this.definition(name) === null ? null : await this.entry(parent.run)
+    const above = parent === null || this.definition(name) === null ? null : await this.#readable(parent.run)
+    if (above === 'damaged') return null
     const whole = above === null ? null : (above.definition ?? (await this.definitionOf(above.state)))
     const step = whole?.kind === 'graph' && parent !== null ? whole.steps[stepOfChild(id, parent.run)] : undefined
     return this.#definitions.of({ id, name, version }, step?.kind === 'child' ? internalsOf(step.child) : null)
+  }
+
+  async #readable(runId: string): Promise<RunEntry | null | 'damaged'> {
+    try {
+      return await this.entry(runId)
+    } catch (error) {
+      if (!(error instanceof JournalDamaged)) throw error
+      this.options.onLog({ level: 'error', message: `its child runs wait: ${thrownText(error)}`, runId })
+      return 'damaged'
+    }
   }
 
   /** Whether this process can execute a run: it has its definition, in its version or one that goes on with it, and can with this run. */

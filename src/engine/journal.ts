@@ -28,7 +28,7 @@ export async function journalAfter(store: Store, runId: string, after: number, l
 /** The events that were loaded; null: the run was deleted before its large values could be read. */
 export async function eventsOf(store: Store, { row, rows }: Loaded, after: number): Promise<Event[] | null> {
   try {
-    return await eventsIn(store, rows, after)
+    return await eventsIn(store, row.id, rows, after)
   } catch (error) {
     const now = await store.load(row.id, { after: Number.MAX_SAFE_INTEGER })
     if (now?.row.order !== row.order) return null

@@ -5,7 +5,7 @@ import type { State } from '../kernel/state.js'
 import { newState } from '../kernel/state.js'
 import { thrownText } from '../kernel/thrown-text.js'
 import { agentKind } from './agent-record.js'
-import { decodeEvents } from './codec.js'
+import { decodeEvents, JournalDamaged } from './codec.js'
 import { waitFor } from './out-of-reach.js'
 import type { RunEntry, Unsure } from './run-entry.js'
 import type { Seam } from './seam.js'
@@ -32,6 +32,8 @@ export interface LookoutPort {
   advance(entry: RunEntry, events: readonly Event[], state: State): void
   /** Somebody else owns the run now. */
   lost(entry: RunEntry): void
+  /** Its journal can't be read: nothing is decided of it any more. */
+  damaged(entry: RunEntry, error: JournalDamaged): void
   /** The store keeps the run no longer. */
   gone(entry: RunEntry): void
   /** What came of an append that nobody was sure of is known now, and the state is what it led to. */
@@ -62,9 +64,13 @@ export function isSameRun({ order, state }: RunEntry, row: RunRow): boolean {
   return order === null ? row.startedAt === state.run?.startedAt : row.order === order
 }
 
-/** The events of rows of a store. */
-export function eventsIn(store: Store, rows: readonly EventRow[], after: number): Promise<Event[]> {
-  return decodeEvents(rows, after, (hash) => store.blob(hash))
+/** The events of rows of a run in a store. */
+export async function eventsIn(store: Store, run: string, rows: readonly EventRow[], after: number): Promise<Event[]> {
+  try {
+    return await decodeEvents(rows, after, (hash) => store.blob(hash))
+  } catch (error) {
+    throw error instanceof JournalDamaged ? error.of(run) : error
+  }
 }
 
 /** The agents that a run waits for, as the store knows it. */
@@ -228,7 +234,17 @@ export class Lookout {
 
   async #readAll(entries: readonly RunEntry[]): Promise<void> {
     if (this.#looking !== null) await this.#looking
-    for (const entry of entries) if (isBehind(entry)) await this.readNext(entry)
+    for (const entry of entries) if (isBehind(entry) && entry.broken === null) await this.#readOrBreak(entry)
+  }
+
+  /** One that can't be read must not hold up those that are read with it. */
+  async #readOrBreak(entry: RunEntry): Promise<void> {
+    try {
+      await this.readNext(entry)
+    } catch (error) {
+      if (!(error instanceof JournalDamaged)) throw error
+      this.#port.damaged(entry, error)
+    }
   }
 
   /** Before anybody is shown how a run stands, what others did to it is read. */
@@ -288,7 +304,7 @@ export class Lookout {
         return
       }
       entry.seenAt = heard
-      const read = loaded === null ? [] : await eventsIn(store, loaded.rows, entry.state.seq)
+      const read = loaded === null ? [] : await eventsIn(store, entry.id, loaded.rows, entry.state.seq)
       const marked = loaded === null || unsure === null ? entry.marked : await markedIn(store, loaded.row)
       const isThere = loaded !== null && unsure !== null && isFollowing(unsure.item, loaded.rows)
       if (isThere) this.#own(entry, unsure.item, loaded.row)

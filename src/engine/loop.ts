@@ -277,13 +277,14 @@ export class Loop {
   /** Decides what is queued, one command after the other, on the state that the one before it leaves. */
   #plan(entry: RunEntry, at: number): Plan | null {
     if (entry.isGone) return this.#refuseGone(entry)
+    if (entry.broken !== null) return null
     const taken = this.#takeOf(entry)
     if (taken.length === 0 && !saysMore(entry)) return null
     try {
       return this.#decided(entry, taken, at)
     } catch (error) {
       const left = this.#withoutUnsayable(taken)
-      if (left.length === taken.length) this.#break(entry, taken, error)
+      if (left.length === taken.length) this.break(entry, taken, error)
       else this.#again(entry, left)
       return null
     }
@@ -367,8 +368,8 @@ export class Loop {
     return { entry, taken, refusals, state, events, item: this.#itemOf(entry, state, events, puts, at, held), held, isQuiet: false }
   }
 
-  /** A bug of ours stops that run and keeps its journal; never the process. */
-  #break(entry: RunEntry, taken: readonly Submission[], error: unknown): void {
+  /** A bug of ours, or a journal that can't be read, stops that run and keeps its journal; never the process. */
+  break(entry: RunEntry, taken: readonly Submission[], error: unknown): void {
     const broken = error instanceof Error ? error : new Error(thrownText(error))
     entry.broken = broken
     this.#port.onLog({ level: 'error', message: `the run is stopped: ${broken.message}`, runId: entry.id })

@@ -2,6 +2,7 @@ import { missedBy, unbegunIn } from './child-run.js'
 import type { Command } from '../kernel/command.js'
 import { newState } from '../kernel/state.js'
 import { thrownText } from '../kernel/thrown-text.js'
+import { JournalDamaged } from './codec.js'
 import type { Engine } from './engine.js'
 import { isSameRun, type Lookout, markedIn } from './lookout.js'
 import { isOutOfReach } from './out-of-reach.js'
@@ -69,8 +70,8 @@ export class TakeOver {
         message: `a run could not be claimed: ${thrownText(error)}`,
         runId: row.id,
       })
-      // Then it is tried again; what can't be read will not be better then.
-      if (isOutOfReach(error)) throw error
+      // Then it is tried again; what can't be read will not be better then, and must not keep this worker from all others.
+      if (isOutOfReach(error) && !(error instanceof JournalDamaged)) throw error
     }
   }
 
