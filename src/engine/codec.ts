@@ -136,6 +136,16 @@ function textOf(value: unknown, blobs: Map<string, string>): string {
   return text.length < blobMin ? text : refTo(text, blobs)
 }
 
+/** Whether values are large together, as those that are written elsewhere are one by one. */
+export function areLarge(values: Iterable<unknown>): boolean {
+  let room = blobMin
+  for (const value of values) {
+    room -= lengthOf(value, room)
+    if (room <= 0) return true
+  }
+  return false
+}
+
 /** At least how many characters a value has as JSON, counted up to a limit: so that what is large need not be written to be known for it. */
 function lengthOf(value: unknown, most: number): number {
   if (typeof value === 'string') return value.length + 2

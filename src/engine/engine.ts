@@ -21,7 +21,7 @@ import { Alarms } from './alarms.js'
 import { Backlog } from './backlog.js'
 import { Bodies } from './bodies.js'
 import { alignChildren, alignWithAbove, knowingAbove, patiently } from './child-run.js'
-import { decodeSnapshot, JournalDamaged } from './codec.js'
+import { areLarge, decodeSnapshot, JournalDamaged } from './codec.js'
 import { stepOfChild } from './child-run.js'
 import { Definitions } from './definitions.js'
 import { HeldTurns } from './held-turns.js'
@@ -65,6 +65,16 @@ const longSleepMs = 5_000
 /** How many runs that only wait stay in memory; the others are let go, and found again when something happens to them. */
 const waitingMax = 256
 
+/** How many runs stay at hand that are over and have something large in them: of many, that would be all of the memory. */
+const largeMax = 8
+
+/** What is still known of a run that is over. */
+function* kept({ run, outcome, undo }: State): Iterable<unknown> {
+  yield outcome
+  if (run !== null) yield* [run.input, run.tags, run.conversation]
+  for (const { entry } of undo.nodes.values()) yield entry
+}
+
 /** Whether nothing more is known here of a run than the store says: it is over. */
 const isForgettable = ({ state, queue }: RunEntry): boolean => isOver(state) && queue.length === 0
 
@@ -103,6 +113,8 @@ export class Engine {
   #rememberedSince = 0
   readonly #loading = new Map<string, Promise<RunEntry | null>>()
   readonly #waiting = new Set<RunEntry>()
+  /** Runs that are over and large, the oldest first. */
+  readonly #large = new Set<RunEntry>()
   readonly #definitions: Definitions
   readonly #takeOver: TakeOver
   #announcing: Promise<void> | null = null
@@ -512,6 +524,7 @@ export class Engine {
   #gone(entry: RunEntry): void {
     if (entry.isGone) return
     entry.isGone = true
+    this.#large.delete(entry)
     this.#lost(entry)
     this.#takeOver.forget(entry.id)
     if (this.#entries.get(entry.id) === entry) this.#entries.delete(entry.id)
@@ -578,6 +591,15 @@ export class Engine {
     entry.port = null
     this.#bodies.dispose(entry)
     if (this.#definitions.forget(entry.id)) this.#bodies.lookAgain()
+    if (areLarge(kept(entry.state))) this.#keepFewOf(entry)
+  }
+
+  #keepFewOf(large: RunEntry): void {
+    this.#large.add(large)
+    const [oldest] = this.#large
+    if (this.#large.size <= largeMax || oldest === undefined) return
+    this.#large.delete(oldest)
+    if (this.#entries.get(oldest.id) === oldest && isForgettable(oldest)) this.#entries.delete(oldest.id)
   }
 
   // ── looking ────────────────────────────────────────────────────────────────────────────────────────────
@@ -635,6 +657,7 @@ export class Engine {
 
   /** Forgets runs that are over: the store may keep them no longer. */
   forgetEnded(): void {
+    this.#large.clear()
     for (const [id, entry] of this.#entries) if (isForgettable(entry)) this.#entries.delete(id)
   }
 

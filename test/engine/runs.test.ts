@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { topology, TuttiError } from 'tutti'
 import { expect, test } from 'vitest'
 import { codeOf, deferred, forksEach, hub, journal, opened, rest, solo, typesOf } from './opened.js'
@@ -232,4 +234,19 @@ test('five agents give the same word whoever answers first', async () => {
     words.add(await run.output())
   }
   expect([...words]).toEqual(['MARS'])
+})
+
+test('of runs that are over and large few stay in memory, and all can be asked for', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  await using tutti = await opened()
+  const definition = solo((turn) => turn.finish({ large: 'x'.repeat(100_000), n: turn.request }))
+  const outputs: WeakRef<object>[] = []
+  for (let n = 0; n < 40; n++) outputs.push(new WeakRef((await tutti.execute(definition, { id: `run-${n}`, input: n })) as object))
+  for (let tries = 0; tries < 5; tries++) {
+    await new Promise((resolve) => setImmediate(resolve))
+    collect()
+  }
+  expect(outputs.filter((ref) => ref.deref() !== undefined).length).toBeLessThan(12)
+  expect(await (await tutti.run('run-0')).output()).toMatchObject({ n: 0 })
 })
