@@ -3,7 +3,7 @@ import type { Halted } from '../kernel/lifecycle.js'
 import { thrownText } from '../kernel/thrown-text.js'
 import { type AgentBody, agentKind, changedBy, decodeAgent, registered } from './agent-record.js'
 import { afterAttempt, type Breaker, probing, unprobed } from './breaker.js'
-import type { Put, Store } from './store.js'
+import { dueNow, type Put, type Store } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
 
 export interface AgentsPort {
@@ -173,7 +173,7 @@ export class Agents {
 
   /** Changes an agent: what is read, what is made of it, and the write that only stands if nobody was faster. */
   async update(name: string, make: (body: AgentBody) => Update | Promise<Update>): Promise<AgentBody> {
-    const { store, clock } = this.#port
+    const { store } = this.#port
     for (;;) {
       const found = await store.record(agentKind, name)
       if (found === null) throw notFound(name)
@@ -181,7 +181,7 @@ export class Agents {
       if (found.revision > this.here(name).stored) this.#learn(name, found.revision, before)
       const { body, put } = await make(before)
       if (body === null && put === undefined) return before
-      const wakeMarked = { kind: agentKind, key: name, at: clock.now() }
+      const wakeMarked = { kind: agentKind, key: name, at: dueNow }
       const change = body && { kind: agentKind, key: name, expect: found.revision, body: JSON.stringify(body), wakeMarked }
       const item = change === null ? put : put === undefined ? change : { ...change, puts: [put] }
       const [verdict] = item === undefined ? [] : await this.#committed(store.commit([item]))

@@ -1,13 +1,17 @@
 import type { Clock } from './tutti.js'
 
-/** Node's timers overflow beyond this and would fire at once. */
-const longestMs = 2 ** 31 - 1
+/** How often whoever sleeps looks at the clock: the timers of a machine that was asleep, or whose clock was set, know nothing of it. */
+const lookMs = 60_000
 
 /** The time of this machine. */
 export const systemClock: Clock = Object.freeze({
   now: () => Date.now(),
   sleep: async (ms: number, signal?: AbortSignal) => {
-    for (let left = ms; left > 0 && !signal?.aborted; left -= longestMs) await nap(Math.min(left, longestMs), signal)
+    for (let left = ms; left > 0 && !signal?.aborted; ) {
+      const [napMs, from] = [Math.min(left, lookMs), Date.now()]
+      await nap(napMs, signal)
+      left -= Math.max(napMs, Date.now() - from)
+    }
   },
 })
 

@@ -35,7 +35,7 @@ import { newEntry } from './run-entry.js'
 import { isHeldBack, sleepsUntil } from './run-view.js'
 import type { Seam } from './seam.js'
 import { laterOf } from './seam.js'
-import type { Put, RunRow, Store } from './store.js'
+import { dueNow, type Put, type RunRow, type Store } from './store.js'
 import { TakeOver } from './take-over.js'
 import { passOverTurnsOver } from './turn-over.js'
 import type { Clock, LogEntry } from './tutti.js'
@@ -724,7 +724,7 @@ export class Engine {
     this.#alarms.close()
     await this.#bodies.close()
     try {
-      await this.options.store.leave(this.options.worker, this.options.clock.now())
+      await this.options.store.leave(this.options.worker, dueNow)
     } catch (error) {
       this.options.onLog({
         level: 'warn',

@@ -18,7 +18,7 @@ import type { Outcome, RunEntry, Submission, Unsure } from './run-entry.js'
 import { dueAt, marksOf, statusOf, waitsOf } from './run-view.js'
 import type { Seam } from './seam.js'
 import type { Append, EventRow, Mark, Put, Snapshot, Store, Verdict } from './store.js'
-import { verdictsNow } from './store.js'
+import { dueNow, verdictsNow } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
 import { closedEngine } from './while-open.js'
 
@@ -406,7 +406,7 @@ export class Loop {
     if (creates !== released) item.own = creates ? 'take' : 'release'
     // One that is owned and waits for no agent says nothing of when it is due.
     if (item.own !== 'take' && (released || entry.owner === null || entry.held.size > 0)) {
-      const wake = wakeOf(entry, state, released, events.length, at, this.#port)
+      const wake = wakeOf(entry, state, released, events.length, this.#port)
       if (wake !== undefined) item.wake = wake
     }
     const version = state.run?.shape.version
@@ -555,10 +555,10 @@ function agentMarks(before: Holds, after: Holds): Mark[] {
  * do. A run that waits for agents says so while it is owned, and its release leaves it: if an agent was resumed in between, then the
  * store has said that the run is due now, and this must not be forgotten.
  */
-function wakeOf(entry: RunEntry, state: State, released: boolean, events: number, at: number, port: LoopPort): number | null | undefined {
+function wakeOf(entry: RunEntry, state: State, released: boolean, events: number, port: LoopPort): number | null | undefined {
   const { held } = entry
-  if (!released) return dueAt(state, at, held)
+  if (!released) return dueAt(state, held)
   // What else is in the append may have ended its sleep.
-  if (held.size === 0) return dueAt(state, at, held, events === 1 && port.isAsleep(entry))
-  return events === 1 && !saysMore(entry) ? undefined : at
+  if (held.size === 0) return dueAt(state, held, events === 1 && port.isAsleep(entry))
+  return events === 1 && !saysMore(entry) ? undefined : dueNow
 }

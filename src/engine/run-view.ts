@@ -8,7 +8,7 @@ import { Trie } from '../kernel/trie.js'
 import type { Ask } from '../inspect/ask.js'
 import type { JournalEvent } from '../inspect/events.js'
 import { saidMarks } from './conversation.js'
-import type { Mark, RunRow } from './store.js'
+import { dueNow, type Mark, type RunRow } from './store.js'
 import type { RunSummary } from './tutti.js'
 
 /** The status that people see: a pause is a flag beside the run's own. */
@@ -34,11 +34,11 @@ export function waitsOf(state: State, held: ReadonlyMap<string, unknown> = new M
  * When a worker has to look at a run that nobody owns; null: not until something happens to it. `held`: the agents that turns of it wait for;
  * `asleep`: all of its turns sleep.
  */
-export function dueAt(state: State, at: number, held: ReadonlyMap<string, number | null> = new Map(), asleep = false): number | null {
+export function dueAt(state: State, held: ReadonlyMap<string, number | null> = new Map(), asleep = false): number | null {
   if (isOver(state)) return null
-  if (state.aborting.size > 0) return at
+  if (state.aborting.size > 0) return dueNow
   if (state.pausedAt !== null) return null
-  if (!(asleep || isHeldBack(state, held)) || state.undo.running.size > 0) return at
+  if (!(asleep || isHeldBack(state, held)) || state.undo.running.size > 0) return dueNow
   let due: number | null = null
   for (const until of held.values()) if (until !== null) due = Math.min(due ?? Number.POSITIVE_INFINITY, until)
   for (const timer of state.timers.values()) due = Math.min(due ?? Number.POSITIVE_INFINITY, timer.due + state.pausedMs)

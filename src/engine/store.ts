@@ -221,6 +221,9 @@ export interface MarkRow extends Mark {
   readonly run: string
 }
 
+/** When a run is due that is due now: no time of a clock, which may be set back, and what it was due by then would be long to come. */
+export const dueNow = 0
+
 /** What a store says of a batch that it has written before anybody could wait for it. */
 const saidAtOnce: unique symbol = Symbol('said at once')
 

@@ -7,7 +7,7 @@ import type { Engine } from './engine.js'
 import { isSameRun, type Lookout, markedIn } from './lookout.js'
 import { isOutOfReach } from './out-of-reach.js'
 import type { Outcome, RunEntry } from './run-entry.js'
-import type { Refused, RunRow } from './store.js'
+import { dueNow, type Refused, type RunRow } from './store.js'
 
 export interface TakeOverPort {
   readonly engine: Engine
@@ -143,7 +143,7 @@ export class TakeOver {
         rows: [],
         at,
         own: 'release',
-        wake: at,
+        wake: dueNow,
       } as const
       const [verdict] = await store.commit([given])
       if (verdict === undefined || verdict.ok || verdict.why !== 'head') break

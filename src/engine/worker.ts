@@ -1,6 +1,6 @@
 import { thrownText } from '../kernel/thrown-text.js'
 import { systemClock } from './clock.js'
-import type { Executable, Refused, RunRow, Store } from './store.js'
+import { dueNow, type Executable, type Refused, type RunRow, type Store } from './store.js'
 import type { Clock, LogEntry } from './tutti.js'
 
 export interface WorkerPort {
@@ -142,7 +142,7 @@ export class Worker {
   }
 
   async #watch(): Promise<void> {
-    const { store, worker, clock, ttlMs } = this.#port
+    const { store, worker, ttlMs } = this.#port
     const peers = await store.beat(worker)
     for (const number of this.#watched.keys()) if (!peers.some((peer) => peer.worker === number)) this.#watched.delete(number)
     let freed = 0
@@ -152,7 +152,7 @@ export class Worker {
       this.#watched.set(number, { beat, ticks })
       // One that beats more rarely than this worker is silent for longer between two beats.
       if (!gone && ticks <= beatsPerTtl * Math.max(1, itsTtlMs / ttlMs)) continue
-      freed += await store.fence({ worker: number, beat }, clock.now())
+      freed += await store.fence({ worker: number, beat }, dueNow)
       this.#watched.delete(number)
     }
     await this.#port.watched()
