@@ -10,16 +10,34 @@ const takingMs = 10_000
 /** Whether a run has something to do and nobody who does it: its process died. */
 export async function isStranded(store: Store, id: string): Promise<boolean> {
   const tree = new RunTree(store, id)
-  const last = (await tree.catchUp()).filter(({ run }) => run === id).at(-1)?.event
-  if (tree.stop() !== null) return false
-  if (last?.type === 'run.resumed' && Date.now() - last.at < takingMs) return false
-  // Read after its journal: whoever resumed it may have taken it meanwhile, and who had it before is dead.
-  const before = await rowOf(store, id)
-  if (before === null) return false
-  if (before.worker !== null) return isDead(store, before.worker)
+  await tree.catchUp()
+  return (await strandedAmong(store, [tree])).has(id)
+}
+
+/** Those of some runs, as far as they have been read, that have something to do and nobody who does it. */
+export async function strandedAmong(store: Store, trees: readonly RunTree[]): Promise<ReadonlySet<string>> {
+  const owing = trees.filter((tree) => tree.stop() === null && !isBeingTaken(tree))
+  // Read after their journals: whoever resumed one may have taken it meanwhile, and who had it before is dead.
+  const rows = (await Promise.all(owing.map(({ id }) => rowOf(store, id)))).filter((row) => row !== null)
+  const dead = await deadAmong(store, new Set(rows.flatMap(({ worker }) => worker ?? [])))
+  const left = await untaken(
+    store,
+    rows.filter(({ worker }) => worker === null),
+  )
+  return new Set([...rows.filter(({ worker }) => worker !== null && dead.has(worker)), ...left].map(({ id }) => id))
+}
+
+function isBeingTaken(tree: RunTree): boolean {
+  const last = tree.last()
+  return last?.type === 'run.resumed' && Date.now() - last.at < takingMs
+}
+
+/** Those that nobody has taken, nor anybody written to, after a while. */
+async function untaken(store: Store, rows: readonly RunRow[]): Promise<readonly RunRow[]> {
+  if (rows.length === 0) return []
   await new Promise((resolve) => setTimeout(resolve, watchMs))
-  const now = await rowOf(store, id)
-  return now !== null && now.head === before.head && now.worker === null
+  const now = await Promise.all(rows.map(({ id }) => rowOf(store, id)))
+  return rows.filter(({ head }, index) => now[index]?.head === head && now[index].worker === null)
 }
 
 async function rowOf(store: Store, id: string): Promise<RunRow | null> {
@@ -27,11 +45,13 @@ async function rowOf(store: Store, id: string): Promise<RunRow | null> {
 }
 
 /** Peers are seen by those who have joined. */
-async function isDead(store: Store, worker: number): Promise<boolean> {
+async function deadAmong(store: Store, workers: ReadonlySet<number>): Promise<ReadonlySet<number>> {
+  if (workers.size === 0) return workers
   const self = await store.join({ nonce: randomUUID() })
   try {
     const peers = await store.beat(self)
-    return peers.find((peer) => peer.worker === worker)?.gone ?? true
+    const alive = new Set(peers.flatMap(({ worker, gone }) => (gone ? [] : worker)))
+    return new Set([...workers].filter((worker) => !alive.has(worker)))
   } finally {
     await store.leave(self, Date.now())
   }

@@ -50,7 +50,7 @@ export class LiveTree {
   lines(tree: RunTree, max: number): Shown[] {
     const { run, status, startedAt, pausedAt } = { ...tree.state(), startedAt: tree.state().run?.startedAt ?? Date.now() }
     const now = tree.stop()?.kind === 'ended' ? tree.state().at : Date.now()
-    const word = status === 'running' && pausedAt !== null ? 'paused' : status
+    const word = pausedAt !== null && tree.stop()?.kind !== 'ended' ? 'paused' : tree.isBeingCancelled() ? 'cancelling' : status
     const head = shown`${escaped(run?.shape.name ?? '', 'path')} ${escaped(tree.id, 'dim')} ${word} ${((now - startedAt) / 1000).toFixed(1)}s`
     const all = [...this.#lines.values()]
     const room = Math.max(1, max - 2)

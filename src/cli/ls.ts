@@ -1,4 +1,3 @@
-import { summaryOf } from '../engine/run-view.js'
 import type { ListFilter, RunRow, Store } from '../engine/store.js'
 import type { RunSummary } from '../engine/tutti.js'
 import { durationText } from '../inspect/duration-text.js'
@@ -10,8 +9,8 @@ import { wrongUse } from './cli-error.js'
 import { exitCode } from './exit-code.js'
 import { isTop } from './find-run.js'
 import { escaped, type Shown, shown, table } from './shown.js'
+import { type Standing, standingsOf } from './standing.js'
 import { openIfThere } from './stores.js'
-import { summaryWithChildren } from '../engine/summary-with-children.js'
 
 interface Options {
   readonly store?: string
@@ -52,12 +51,8 @@ export const command: CliCommand = {
   },
 }
 
-async function runsOf(store: Store, filter: Partial<ListFilter>, limit: number, all: boolean): Promise<RunSummary[]> {
-  const rows = await rowsOf(store, filter, limit, all)
-  if (all) return rows.map((row) => summaryOf(row, true))
-  const runs: RunSummary[] = []
-  for (const row of rows) runs.push(await summaryWithChildren(store, row, true))
-  return runs
+async function runsOf(store: Store, filter: Partial<ListFilter>, limit: number, all: boolean): Promise<Standing[]> {
+  return standingsOf(store, await rowsOf(store, filter, limit, all), { alone: all })
 }
 
 async function rowsOf(store: Store, filter: Partial<ListFilter>, limit: number, all: boolean): Promise<RunRow[]> {
@@ -82,12 +77,12 @@ const colours: Readonly<Record<RunSummary['status'], Colour>> = {
   cancelled: 'dim',
 }
 
-function cellsOf({ id, definition, status, startedAt, endedAt, waitsFor }: RunSummary): readonly Shown[] {
+function cellsOf({ id, definition, status, startedAt, endedAt, waitsFor, cancelling }: Standing): readonly Shown[] {
   const took = endedAt === undefined ? '' : durationText(endedAt - startedAt)
   return [
     escaped(id),
     escaped(definition),
-    escaped(status, colours[status]),
+    escaped(cancelling === undefined ? status : 'cancelling', colours[status]),
     escaped(timeText(startedAt)),
     escaped(took),
     escaped(waitsFor.join(', '), 'person'),

@@ -40,6 +40,7 @@ export class RunTree {
   readonly #executing: Executing
   /** Per run: the agents that may not act, with no end in sight. */
   readonly #held = new Map<string, ReadonlySet<string>>()
+  #last: Event | null = null
 
   constructor(store: Store, id: string, executing: Executing = async () => null) {
     this.#store = store
@@ -50,6 +51,17 @@ export class RunTree {
   /** The state of the run, or of one of its child runs. */
   state(id: string = this.id): State {
     return this.#states.get(id) ?? newState
+  }
+
+  /** The newest event of the run itself. */
+  last(): Event | null {
+    return this.#last
+  }
+
+  /** Whether somebody has cancelled the run, and what that takes is not done yet. */
+  isBeingCancelled(): boolean {
+    const state = this.state()
+    return state.outcome?.status === 'cancelled' && !isOver(state)
   }
 
   /** What has been written since the last time. */
@@ -69,6 +81,7 @@ export class RunTree {
     if (loaded === null) return []
     const events = await eventsOf(this.#store, loaded, state.seq)
     this.#states.set(run, events.reduce(evolve, state))
+    if (run === this.id) this.#last = events.at(-1) ?? this.#last
     await this.#look(loaded.row)
     if (loaded.row.waits.includes('agent')) this.#held.set(run, await this.#heldIn(run))
     else this.#held.delete(run)

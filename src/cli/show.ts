@@ -1,6 +1,5 @@
 import { agentKind } from '../engine/agent-record.js'
 import type { Store } from '../engine/store.js'
-import type { RunSummary } from '../engine/tutti.js'
 import type { Ask } from '../inspect/ask.js'
 import { reportOf } from '../inspect/report.js'
 import { timeText } from '../inspect/time-text.js'
@@ -17,9 +16,9 @@ import { findRun } from './find-run.js'
 import { journalOf, publicEvents } from './journal.js'
 import { originOf } from './origin.js'
 import { drawn, escaped, type Shown, shown, value } from './shown.js'
+import { type Standing, standingOf } from './standing.js'
 import { openExisting } from './stores.js'
-import { summaryWithChildren } from '../engine/summary-with-children.js'
-import { askLine, commandOf } from './told.js'
+import { askLine, commandOf, nobodyExecutes } from './told.js'
 
 interface Options {
   readonly store?: string
@@ -38,15 +37,15 @@ export const command: CliCommand = {
     const events = await journalOf(store, row.id)
     const asks = await openAsks(store, row.id)
     const held = await heldAgents(store, row.id)
-    const summary = await summaryWithChildren(store, row, true)
+    const standing = await standingOf(store, row)
     await store.close()
     const report = reportOf(events)
-    const reason = reasonIn(events)
-    if (json === true) terminal.json({ ...summary, ...(reason !== undefined && { reason }), asks, report })
+    const reason = reasonIn(events) ?? standing.reason
+    if (json === true) terminal.json({ ...standing, ...(reason !== undefined && { reason }), asks, report })
     else {
       const timeline = timelineOf(publicEvents(events, row), Date.now())
       const picture = drawn(timelineText(timeline, { width: terminal.width, colour: terminal.isColoured }))
-      for (const line of linesOf(summary, reason, { asks, held }, report, picture, where)) terminal.data(line)
+      for (const line of linesOf(standing, reason, { asks, held }, report, picture, where)) terminal.data(line)
     }
     return exitCode.done
   },
@@ -65,14 +64,14 @@ function reasonIn(events: readonly Event[]): string | undefined {
 }
 
 function linesOf(
-  summary: RunSummary,
+  standing: Standing,
   reason: string | undefined,
   { asks, held }: { readonly asks: readonly Ask[]; readonly held: readonly string[] },
   report: Report,
   picture: Shown,
   store: string | undefined,
 ): readonly Shown[] {
-  const { id, version, status, startedAt, tags } = summary
+  const { id, version, status, startedAt, tags, cancelling, waitsFor } = standing
   const origin = originOf(tags)
   const from = origin === null ? '' : `, from ${origin.file}`
   return [
@@ -80,11 +79,17 @@ function linesOf(
     [],
     escaped(`run ${id}, version ${version}, started ${timeText(startedAt)}${from}`, 'dim'),
     ...(report.output === undefined ? [] : [shown`output ${value(report.output, 1_000)}`]),
-    ...(reason === undefined ? [] : [shown`cancelled: ${reason}`]),
+    ...(cancelling === undefined && reason === undefined ? [] : [cancelled(cancelling, reason)]),
     ...(report.error === undefined ? [] : [failure(report.error)]),
     ...(report.notUndone.length === 0 ? [] : [leftText(report.notUndone)]),
     ...asks.map((ask) => askLine(ask, store)),
     ...(held.length === 0 ? [] : [shown`waits for ${held.join(', ')}, who may not act now; see ${commandOf('agents', { store })}`]),
+    ...(waitsFor.includes('process') ? [nobodyExecutes(standing, store)] : []),
     ...(status === 'paused' ? [shown`go on with: ${commandOf('resume', { id, store })}`] : []),
   ]
+}
+
+function cancelled(underWay: true | undefined, reason: string | undefined): Shown {
+  const what = underWay === undefined ? 'cancelled' : 'being cancelled'
+  return reason === undefined ? escaped(what) : shown`${what}: ${reason}`
 }

@@ -5,9 +5,11 @@ import { wrongUse } from './cli-error.js'
 import { eventLine } from './event-line.js'
 import { exitCode, type ExitCode } from './exit-code.js'
 import { findRun } from './find-run.js'
+import { isStranded } from './is-stranded.js'
 import { journalOf, publicEvents } from './journal.js'
 import { openExisting } from './stores.js'
 import { jsonText } from './terminal.js'
+import { nobodyExecutes } from './told.js'
 import { WatchedStore } from './watched-store.js'
 
 interface Options {
@@ -31,7 +33,8 @@ export const command: CliCommand = {
     const watched = new WatchedStore(await openExisting(options.store))
     try {
       const row = await findRun(watched.store, given as string)
-      return await follow(watched, row, after, (event) => {
+      const alone = (): void => terminal.note(nobodyExecutes(row, options.store))
+      return await follow(watched, row, after, alone, (event) => {
         if (options.json === true)
           terminal.raw(
             publicEvents([event], row)
@@ -50,9 +53,11 @@ async function follow(
   watched: WatchedStore,
   { id }: { readonly id: string },
   from: number,
+  alone: () => void,
   take: (event: Event) => void,
 ): Promise<ExitCode> {
   let after = from
+  let isLookedAfter = false
   for (;;) {
     const { version } = watched
     for (const event of await journalOf(watched.store, id, after)) {
@@ -63,6 +68,9 @@ async function follow(
     if (row === undefined || (row.endedAt !== null && after >= row.head))
       return row?.status === 'succeeded' ? exitCode.done : exitCode.failed
     // An end may have been written between the two looks; then there is more to read.
-    if (after >= row.head) await watched.movedSince(version)
+    if (after < row.head) continue
+    if (!isLookedAfter && (await isStranded(watched.store, id))) alone()
+    isLookedAfter = true
+    await watched.movedSince(version)
   }
 }

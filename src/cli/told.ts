@@ -1,7 +1,9 @@
 import type { Ask } from '../inspect/ask.js'
+import type { RunRow } from '../engine/store.js'
 import type { RolledBack } from '../kernel/event.js'
 import { storePlace } from '../stores/open-store.js'
 import { failure, notUndone, questionOf } from './event-line.js'
+import { originOf } from './origin.js'
 import type { Driven } from './session.js'
 import { drawn, escaped, type Shown, shown, text } from './shown.js'
 import { jsonText, type Terminal } from './terminal.js'
@@ -85,6 +87,12 @@ export function askLine(ask: Ask, store: string | undefined): Shown {
 /** Nothing of it is left out: who answers, and who approves a call above all, must have read it. */
 function asked(ask: Ask): Shown {
   return shown`${escaped('?', 'person')} ${ask.agent} asks ${questionOf(ask, Infinity)}`
+}
+
+/** What is said of a run that has something to do and nobody who does it, and how to go on with it. */
+export function nobodyExecutes({ id, tags }: { readonly id: string; readonly tags: RunRow['tags'] }, store: string | undefined): Shown {
+  const file = originOf(tags) === null ? ['--file', '<file>'] : []
+  return shown`nobody executes ${id}, its process has gone; go on with: ${commandOf('resume', { id, store }, ...file)}`
 }
 
 /** A command that a person can type. */

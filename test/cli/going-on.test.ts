@@ -109,6 +109,57 @@ test('a run whose process was killed is gone on with by resume; while it lives, 
   expect(place.read('effects.log')).toBe('first\nbegin\n')
 })
 
+test('that nobody executes a run, because its process died, is said by whoever looks, until somebody goes on with it', async () => {
+  using place = new Place()
+  place.write('waiting.mjs', files.waiting)
+  const run = place.begin('run', 'waiting.mjs', '--id', 'w')
+  await until('the second step has begun', () => place.read('effects.log').includes('begin'))
+  expect(await place.json('ls')).toMatchObject([{ id: 'w', status: 'running', waitsFor: [] }])
+  run.process.kill('SIGKILL')
+  await run.end
+  const [[listed], shown, table, words] = await Promise.all([
+    place.json<{ waitsFor: readonly string[] }[]>('ls'),
+    place.json('show', 'w'),
+    place.tutti('ls'),
+    place.tutti('show', 'w'),
+  ])
+  expect([listed, shown]).toMatchObject([1, 2].map(() => ({ id: 'w', status: 'running', waitsFor: ['process'] })))
+  expect(table.out).toMatch(/^w +waiting +running +\S+ +process$/m)
+  const advice = 'nobody executes w, its process has gone; go on with: tutti resume w\n'
+  expect(words.out).toContain(advice)
+  const tail = place.begin('tail', 'w')
+  await until('who follows it is told', () => tail.err() === advice)
+  place.write('go', '')
+  expect(await place.tutti('resume', 'w')).toMatchObject({ code: 0 })
+  expect(await tail.end).toMatchObject({ code: 0, err: advice })
+  expect(await place.json('ls')).toMatchObject([{ id: 'w', status: 'succeeded', waitsFor: [] }])
+})
+
+test('a cancel that is under way is to be seen', async () => {
+  using place = new Place()
+  place.write(
+    'undoing.mjs',
+    `import { existsSync } from 'node:fs'
+import { graph } from 'tutti'
+const untilThere = async () => { while (!existsSync('go')) await new Promise((resolve) => setTimeout(resolve, 10)) }
+export default graph('undoing')
+  .step('done', { run: () => 1, compensate: untilThere })
+  .ask('on', { after: ['done'], question: () => 'Go on?', schema: { '~standard': { version: 1, vendor: 'test', validate: (value) => ({ value }) } } })
+  .output()
+`,
+  )
+  await place.tutti('run', 'undoing.mjs', '--id', 'u')
+  const cancel = place.begin('cancel', 'u', '--reason', 'enough')
+  await vi.waitFor(async () => expect(await place.json('ls')).toMatchObject([{ status: 'compensating' }]), { timeout: 30_000 })
+  const [listed, table, shown] = await Promise.all([place.json('ls'), place.tutti('ls'), place.tutti('show', 'u')])
+  expect(listed).toMatchObject([{ status: 'compensating', cancelling: true, reason: 'enough' }])
+  expect(table.out).toMatch(/^u +undoing +cancelling /m)
+  expect(shown.out).toContain('\nbeing cancelled: enough\n')
+  place.write('go', '')
+  expect(await cancel.end).toMatchObject({ code: 0, err: 'u is cancelled\n' })
+  expect((await place.tutti('show', 'u')).out).toContain('\ncancelled: enough\n')
+})
+
 test('a pause from elsewhere stops a run that is being executed, with 4', async () => {
   using place = new Place()
   place.write('waiting.mjs', files.waiting)
