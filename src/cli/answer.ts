@@ -12,7 +12,7 @@ export const command: CliCommand = {
   spec: (command) =>
     command
       .argument('<id>', 'the run')
-      .argument('<ask>', 'the question, as tutti asks names it')
+      .argument('<ask>', 'the question, as tutti asks names it, or who asks it')
       .argument('<json>', 'the answer: JSON, @file, or - for standard input')
       .option(...storeOption)
       .option(...fileOption)

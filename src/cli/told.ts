@@ -2,6 +2,7 @@ import type { Ask } from '../inspect/ask.js'
 import type { RunRow } from '../engine/store.js'
 import type { RolledBack } from '../kernel/event.js'
 import { storePlace } from '../stores/open-store.js'
+import { answerForm } from './answer-form.js'
 import { failure, notUndone, questionOf } from './event-line.js'
 import { originOf } from './origin.js'
 import type { Driven } from './session.js'
@@ -80,7 +81,7 @@ function undoingOf({ outcome, rolled }: Extract<Driven, { kind: 'ended' }>): Par
 
 /** What somebody is asked, and how to answer. */
 export function askLine(ask: Ask, store: string | undefined): Shown {
-  const answer = commandOf('answer', { id: ask.runId, store }, ask.id, "'<json>'")
+  const answer = commandOf('answer', { id: ask.runId, store }, ask.id, quoted(`<${answerForm(ask)}>`))
   return shown`${asked(ask)}\nanswer it with: ${answer}`
 }
 

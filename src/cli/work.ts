@@ -2,6 +2,7 @@ import { type Definition, internalsOf } from '../define/definition.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { RunRow, Store } from '../engine/store.js'
 import type { Run } from '../engine/tutti.js'
+import { openAsks } from './asks.js'
 import { type Cassette, withCassette } from './cassette.js'
 import { CliError, notFound } from './cli-error.js'
 import { exitCode } from './exit-code.js'
@@ -65,10 +66,18 @@ async function wentOn(terminal: Terminal, work: Exclude<Work, { type: 'run' }>):
     if (loaded !== null) await checkVersion(run, row, loaded)
     const top = await session.tutti.run(await whoGoesOn(store, row, loaded))
     const following = await session.follow(top.id)
-    if (work.type === 'answer') await run.answer(work.ask, work.value, { by: 'tutti answer' })
+    if (work.type === 'answer') await run.answer(await askIn(store, row, work.ask), work.value, { by: 'tutti answer' })
     else if (row.status === 'paused') await run.resume({ by: 'tutti resume' })
     return { session, run: top, following, executes: loaded !== null }
   })
+}
+
+/** The question that is meant: its id, or who asks, if that is one question. */
+async function askIn(store: Store, { id }: RunRow, given: string): Promise<string> {
+  const asks = (await openAsks(store, id)).filter(({ runId }) => runId === id)
+  if (asks.some((ask) => ask.id === given)) return given
+  const [only, ...others] = asks.filter(({ agent }) => agent === given)
+  return only !== undefined && others.length === 0 ? only.id : given
 }
 
 /** What is answered or resumed for a child run is awaited by the run that was started, which has nobody else to go on with it. */

@@ -160,6 +160,21 @@ export default graph('undoing')
   expect((await place.tutti('show', 'u')).out).toContain('\ncancelled: enough\n')
 })
 
+test('a question is answered by its id, or by the name of who asks it', async () => {
+  using place = new Place()
+  place.write(
+    'asked.mjs',
+    `import { graph } from 'tutti'
+const schema = { '~standard': { version: 1, vendor: 'test', validate: (value) => ({ value }) } }
+export default graph('asked').ask('first', { question: () => 1, schema }).ask('second', { question: () => 2, schema }).output()
+`,
+  )
+  await place.tutti('run', 'asked.mjs', '--id', 'a')
+  expect(await place.tutti('answer', 'a', 'third', '0')).toMatchObject({ code: 3, err: expect.stringContaining('ASK_NOT_FOUND') })
+  expect(await place.tutti('answer', 'a', 'second', '20')).toMatchObject({ code: 4 })
+  expect(await place.json('answer', 'a', 'r.0~1', '10')).toMatchObject({ output: { first: 10, second: 20 } })
+})
+
 test('a pause from elsewhere stops a run that is being executed, with 4', async () => {
   using place = new Place()
   place.write('waiting.mjs', files.waiting)

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import { type Shown, pieces } from '../../src/cli/shown.js'
 import type { Ask } from '../../src/inspect/ask.js'
 import { askLine, commandOf } from '../../src/cli/told.js'
@@ -24,4 +25,23 @@ test('what a person is asked, or is to approve, is told whole, however long it i
   const approval: Ask = { ...place, kind: 'approval', tool: 'sql', input: { long } }
   expect(textOf(askLine(question, undefined))).toContain(`? Clerk asks ${JSON.stringify({ long })}\n`)
   expect(textOf(askLine(approval, undefined))).toContain(`? Clerk asks to use sql with ${JSON.stringify({ long })}\n`)
+})
+
+test('how to answer is told with what the answer has to look like, as far as its schema says so in a line', () => {
+  const place = { id: 'r~1', runId: 'r40', agent: 'Clerk', branch: 'r', openedAt: 0, tags: {} }
+  const toldOf = (ask: Ask): string | undefined => /answer r40 r~1 '<(.*)>'$/.exec(textOf(askLine(ask, undefined)))?.[1]
+  const formOf = (schema?: object): string | undefined =>
+    toldOf({ ...place, kind: 'question', question: 'Well?', ...(schema !== undefined && { schema }) })
+  expect(formOf()).toBe('json')
+  expect(formOf(z.toJSONSchema(z.boolean()))).toBe('true | false')
+  const form = z.object({ pay: z.boolean(), by: z.enum(['card', 'cash']).optional(), seats: z.array(z.int()), note: z.string().nullable() })
+  expect(formOf(z.toJSONSchema(form))).toBe('{"pay": true | false, "by"?: "card" | "cash", "seats": [integer, …], "note": "…" | null}')
+  expect(formOf({ type: ['string', 'number'] })).toBe('"…" | number')
+  expect(formOf({ enum: ["it's", 2] })).toBe(`"it'\\''s" | 2`)
+  // What it does not say whole is not guessed.
+  for (const open of [{ $ref: '#/x' }, { anyOf: [{ type: 'string' }, { not: {} }] }, { type: 'object' }, { enum: ['x'.repeat(200)] }])
+    expect(formOf(open)).toBe('json')
+  expect(formOf({ type: 'object', properties: { any: {} }, required: ['any'] })).toBe('{"any": json}')
+  const join = { all: false, slots: [], values: [], missing: [] }
+  expect(toldOf({ ...place, kind: 'join', join } as never)).toBe('true | false')
 })
