@@ -17,12 +17,13 @@ const valueMax = 4_000
 export function timelineHtml(timeline: Timeline): string {
   const { runId, version, from, lanes, output, error } = timeline
   const of = (...kinds: readonly Bar['kind'][]): Line[] => lanes.flatMap((lane) => linesOf(lane, kinds))
+  const path = pathWords(timeline, 40)
   return htmlFile(
     headline(timeline),
     tag('h1', {}, headline(timeline)),
     tag('p', {}, `run ${runId}, version ${version}, started ${timeText(from.at)}: ${countsLine(timeline)}`),
     tag('div', { class: 'picture' }, svgElement(timelineDrawing(timeline, { width: 1140, bare: true }))),
-    section('What it waited for', tag('p', {}, pathWords(timeline, 40))),
+    path === '' ? null : section('What it waited for', tag('p', {}, path)),
     error === undefined ? null : section('Why it failed', tag('pre', {}, json(error))),
     table(
       'What failed on the way',

@@ -76,13 +76,7 @@ export function timelineText(timeline: Timeline, { width = 100, colour = false }
     ...marksLine(timeline, scale, barWidth).map((line) => left + paint(line, 'dim')),
     '',
     ...inLines(legend(timeline, rows), room, cells, '   ').map((line) => paint(line, 'dim')),
-    ...inLines(
-      plain(`critical path: ${pathWords(timeline)}`)
-        .split(' → ')
-        .map((part, index) => (index === 0 ? part : `→ ${part}`)),
-      room,
-      cells,
-    ),
+    ...inLines(pathParts(timeline), room, cells),
     ...reasons(timeline, rows, names, room).map((line) => paint(line, 'bad')),
     '',
   ].join('\n')
@@ -105,6 +99,15 @@ function barsLine(row: Row, scale: TimeScale, width: number, paint: Paint): stri
   return runsOf(line)
     .map(({ glyph, colours: found }) => paint(glyph, ...found))
     .join('')
+}
+
+/** The critical path, in parts that may stand on lines of their own; nothing while there is none. */
+function pathParts(timeline: Timeline): string[] {
+  const words = pathWords(timeline)
+  if (words === '') return []
+  return plain(`critical path: ${words}`)
+    .split(' → ')
+    .map((part, index) => (index === 0 ? part : `→ ${part}`))
 }
 
 /** Neighbours of one colour in one piece, so that there are few escape sequences. */
@@ -185,7 +188,7 @@ function legend({ lanes, pauses, takeovers }: Timeline, rows: readonly Row[]): s
       row.kind === 'lane' ? row.lane.bars.filter(({ kind, critical }) => kind !== 'turn' || !critical).map(({ kind }) => kind) : [],
     ),
   )
-  const critical = lanes.some((lane) => lane.critical)
+  const critical = lanes.some(({ bars }) => bars.some((bar) => bar.kind === 'turn' && bar.critical))
   const words = new Map<string, string>()
   if (critical) words.set(criticalTurn, 'works, and the run waits for it')
   for (const [kind, text] of Object.entries(kindWords)) {

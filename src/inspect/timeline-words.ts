@@ -114,12 +114,15 @@ export function countsLine({ lanes, kind }: Timeline): string {
   const bars = lanes.flatMap((lane) => lane.bars)
   const count = (some: number, one: string, more: string): string => `${some.toLocaleString('en')} ${some === 1 ? one : more}`
   const of = (...kinds: readonly BarKind[]): number => bars.filter((bar) => kinds.includes(bar.kind)).length
+  const works = bars.some(({ turn }) => turn !== null) || of('undo', 'undo-failed') === 0
   const parts = [
     kind === 'graph' ? count(lanes.filter(({ item }) => item === null).length, 'step', 'steps') : count(lanes.length, 'branch', 'branches'),
     count(new Set(bars.filter(({ turn }) => turn !== null).map(({ agent }) => agent)).size, 'agent', 'agents'),
     count(bars.filter(({ turn }) => turn !== null).length, 'attempt', 'attempts'),
   ]
   if (kind === 'graph') parts.splice(1, 1)
+  // A run that only undoes has neither branches nor turns.
+  if (!works) parts.length = 0
   if (of('failed') > 0) parts.push(`${of('failed').toLocaleString('en')} failed`)
   if (of('rejected') > 0) parts.push(`${of('rejected').toLocaleString('en')} refused`)
   if (of('person') > 0) parts.push(count(of('person'), 'question to a person', 'questions to a person'))

@@ -204,7 +204,7 @@ function note(drawing: Drawing, event: JournalEvent): void {
     case 'ask.expired':
       return lane === undefined ? undefined : waited(lane, at, ', expired')
     case 'undo.started':
-      return undoStarted(undoneLane(drawing, event.of), event)
+      return undoStarted(undoneLane(drawing, event.of) ?? undoOpened(drawing, event), event)
     case 'undo.completed':
     case 'undo.failed':
       return undone(undoneLane(drawing, event.of), event)
@@ -366,7 +366,7 @@ function asked(lane: GrowingLane, event: Of<'ask.opened'>): void {
 /** The lane of what is undone: an entry is called by its step and item, by its branch, turn and activity, or by the child run of its step. */
 function undoneLane(drawing: Drawing, of: string): GrowingLane | undefined {
   const { lanes, started } = drawing
-  const branch = lanes.get(of.split('/')[0] ?? '')
+  const branch = lanes.get(of) ?? lanes.get(of.split('/')[0] ?? '')
   if (branch !== undefined) return branch
   const child = `${started.runId}:`
   return stepLane(drawing, of) ?? (of.startsWith(child) ? stepLane(drawing, of.slice(child.length).replace(/@\d+$/, '')) : undefined)
@@ -380,8 +380,16 @@ function stepLane({ lanes }: Drawing, of: string): GrowingLane | undefined {
 
 const undoText = (of: string): string => `undo of ${of}`
 
-function undoStarted(lane: GrowingLane | undefined, event: Of<'undo.started'>): void {
-  if (lane === undefined) return
+/** A run that only undoes has no branches: each thing that it undoes has a lane. */
+function undoOpened({ lanes }: Drawing, event: Of<'undo.started'>): GrowingLane {
+  const at = momentOf(event)
+  const none = { parent: null, item: null, to: null, cause: null }
+  const lane: GrowingLane = { id: event.of, agents: [event.of], from: at, outcome: 'running', bars: [], ...none }
+  lanes.set(event.of, lane)
+  return lane
+}
+
+function undoStarted(lane: GrowingLane, event: Of<'undo.started'>): void {
   const at = momentOf(event)
   end(
     lane.bars.findLast(({ open, kind, text }) => open && kind === 'backoff' && text === undoText(event.of)),

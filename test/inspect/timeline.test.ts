@@ -367,6 +367,33 @@ test('a graph has a lane per step; its items are one line, and what was skipped 
   expect(criticalOf(drawn).slice(-3)).toEqual(['approve turn', 'approve person', 'publish turn'])
 })
 
+test('a run that only undoes is drawn by what it undoes, and nothing is said of branches and turns, which it has not', async () => {
+  const stay = graph('stay')
+    .step('rooms', { each: () => [1, 2], run: ({ item }) => item, compensate: () => 0 })
+    .step('key', { run: () => 'K', compensate: ({ attempt }) => (attempt === 1 ? Promise.reject(new Error('closed')) : 0) })
+    .output()
+  const trip = graph('trip')
+    .step('stay', { run: stay })
+    .step('pay', { after: ['stay'], run: () => Promise.reject(new Error('declined')) })
+    .output()
+  await using at = await timed()
+  const run = await at.tutti.start(trip, { id: 'trip' })
+  await at.clock.advance(3_600_000)
+  await run.result()
+  const events = await journal(await at.tutti.run('trip:stay:undo'))
+  const drawn = timelineOf(events)
+  expect(drawn.lanes.map(({ id, agents, bars }) => [id, agents, bars.map(({ kind }) => kind)])).toEqual([
+    ['rooms:0', ['rooms:0'], ['undo']],
+    ['rooms:1', ['rooms:1'], ['undo']],
+    ['key', ['key'], ['failed', 'backoff', 'undo']],
+  ])
+  const text = timelineText(drawn)
+  expect(text).toMatch(/^run trip:stay:undo, 1 failed, 3 undone$[^]*^rooms:1 .*↶ undone$[^]*^key .*↶ undone$[^]*^critical path: key/m)
+  expect(text).not.toContain('█')
+  const begun = timelineOf(events.slice(0, 1))
+  for (const drawing of [timelineText(begun), timelineHtml(begun)]) expect(drawing).not.toMatch(/critical path|What it waited for/)
+})
+
 test('what is undone has bars of its own, in the lane of what it undoes, with the attempts it took', async () => {
   const trip = graph('trip')
     .step('flight', { run: () => 'F', compensate: () => 0 })
