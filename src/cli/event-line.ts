@@ -2,18 +2,19 @@ import type { Action } from '../kernel/action.js'
 import type { Ask } from '../inspect/ask.js'
 import type { AskData, Event, RolledBack } from '../kernel/event.js'
 import type { Failure } from '../kernel/failure.js'
-import { escaped, type Shown, shown, value } from './shown.js'
+import { escaped, pieces, type Shown, shown, value } from './shown.js'
 
 /** What an event says, in one line: its place in the journal, when it was, its type, where, and what. */
 export function eventLine(event: Event, startedAt: number, run?: string): Shown {
   const seconds = ((event.at - startedAt) / 1000).toFixed(3)
   const of = run === undefined ? shown`` : shown`${escaped(run, 'dim')} `
-  return shown`${of}${escaped(`${String(event.seq).padStart(4)} +${seconds}s`, 'dim')} ${escaped(event.type)} ${whereOf(event)}${whatOf(event)}`
+  const parts = [...whereOf(event), whatOf(event)].filter((part) => pieces(part).some(({ text }) => text !== ''))
+  return shown`${of}${escaped(`${String(event.seq).padStart(4)} +${seconds}s`, 'dim')} ${escaped(event.type)}${parts.map((part) => shown` ${part}`)}`
 }
 
-function whereOf(event: Event): Shown {
-  const branch = 'branch' in event && typeof event.branch === 'string' ? shown`${event.branch} ` : shown``
-  return 'agent' in event ? shown`${branch}${escaped(event.agent, 'turn')} ` : branch
+function whereOf(event: Event): Shown[] {
+  const branch = 'branch' in event && typeof event.branch === 'string' ? [escaped(event.branch)] : []
+  return 'agent' in event ? [...branch, escaped(event.agent, 'turn')] : branch
 }
 
 function whatOf(event: Event): Shown {
@@ -29,6 +30,14 @@ function whatOf(event: Event): Shown {
     case 'run.paused':
     case 'run.resumed':
       return event.by === undefined ? shown`` : shown`by ${event.by}`
+    case 'run.closing':
+      return event.cause === 'limit' ? failure(event.error) : shown`${event.cause}${cancelledBy(event)}`
+    case 'run.decided':
+      return event.status === 'failed' ? failure(event.error) : shown`${event.status}`
+    case 'timer.fired':
+      return shown`${event.timer}`
+    case 'turn.aborted':
+      return shown`${event.how}`
     case 'branch.opened':
     case 'branch.moved':
     case 'branch.notified':
@@ -81,6 +90,10 @@ function whatOf(event: Event): Shown {
     default:
       return shown``
   }
+}
+
+function cancelledBy({ by, reason }: { readonly by?: string; readonly reason?: string }): Shown {
+  return shown`${by === undefined ? '' : ` by ${by}`}${reason === undefined ? '' : `: ${reason}`}`
 }
 
 /** What a person is asked, in words; whole, or cut when it is long. */

@@ -30,3 +30,17 @@ test('a line about a turn that invokes says just that: to invoke who waits is to
   const turn = { type: 'turn.completed', branch: 'r.0', agent: 'Ann', turn: 1, attempt: 1 } as const
   expect(lineOf({ ...turn, action: { type: 'invoke', to: 'Lead', request: 1 } })).toMatch(/r\.0 Ann invokes Lead 1$/)
 })
+
+test('a line about how a run comes to its end says why, and no line ends in a blank', () => {
+  expect(lineOf({ type: 'run.closing', cause: 'cancel', by: 'ann', reason: 'enough' })).toMatch(/run\.closing cancel by ann: enough$/)
+  expect(lineOf({ type: 'run.closing', cause: 'cancel' })).toMatch(/run\.closing cancel$/)
+  expect(lineOf({ type: 'run.closing', cause: 'limit', error })).toMatch(/run\.closing STEP_FAILED no/)
+  expect(lineOf({ type: 'run.decided', status: 'failed', error })).toMatch(/run\.decided STEP_FAILED no/)
+  expect(lineOf({ type: 'run.decided', status: 'succeeded' })).toMatch(/run\.decided succeeded$/)
+  expect(lineOf({ type: 'timer.fired', timer: 'r.0/backoff' })).toMatch(/timer\.fired r\.0\/backoff$/)
+  expect(lineOf({ type: 'turn.aborted', branch: 'r.0', agent: 'A', turn: 1, attempt: 1, how: 'ended' })).toMatch(
+    /turn\.aborted r\.0 A ended$/,
+  )
+  expect(lineOf({ type: 'gate.opened', branch: 'r.0' })).toMatch(/gate\.opened r\.0$/)
+  expect(lineOf({ type: 'run.released' })).toMatch(/run\.released$/)
+})
