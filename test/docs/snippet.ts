@@ -17,7 +17,7 @@ export interface Snippet {
 /** The pages whose code is run. */
 export function pages(): string[] {
   const guide = readdirSync(join(root, 'docs/guide')).filter((name) => name.endsWith('.md'))
-  return ['README.md', ...guide.sort().map((name) => `docs/guide/${name}`)]
+  return ['README.md', 'docs/options.md', ...guide.sort().map((name) => `docs/guide/${name}`)]
 }
 
 export function snippetsOf(page: string, text: string = readFileSync(join(root, page), 'utf8')): Snippet[] {
