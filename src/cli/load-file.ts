@@ -42,12 +42,15 @@ export async function loadFile(origin: Origin): Promise<Loaded> {
 }
 
 function noDefinition({ file, export: name }: Origin, exports: Readonly<Record<string, unknown>>): CliError {
+  return wrongUse(`the ${name} export of ${file} is no definition`, hintFor(exports, name))
+}
+
+function hintFor(exports: Readonly<Record<string, unknown>>, name: string): string {
+  if (typeof exports[name] === 'function')
+    return 'it is a function: export what that gives; a check evaluates the file anew for every order'
   const others = Object.keys(exports).filter((other) => isDefinition(exports[other]))
-  const hint =
-    others.length === 0
-      ? 'export default topology({ … }) or graph(…).step(…).output()'
-      : `it exports ${others.join(', ')}: export ${others.length === 1 ? 'that' : 'one of them'} as the default`
-  return wrongUse(`the ${name} export of ${file} is no definition`, hint)
+  if (others.length === 0) return 'export default topology({ … }) or graph(…).step(…).output()'
+  return `it exports ${others.join(', ')}: export ${others.length === 1 ? 'that' : 'one of them'} as the default`
 }
 
 async function loadedFrom(file: string, isCompiled: boolean): Promise<Readonly<Record<string, unknown>>> {

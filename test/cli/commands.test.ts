@@ -163,13 +163,18 @@ export default graph('several').step('only', { run: async () => { await using no
     mkdirSync(join(place.folder, 'folder.ts'))
     place.write('throwing.ts', `interface Unused { a: 1 }\nexport function f(): never {\n  throw new Error('not today')\n}\n`)
     place.write('calling.ts', `import { f } from './throwing.js'\nf()\nexport default 1\n`)
-    const [odd, several, single, folder, calling] = await Promise.all(
-      ['odd.ts', 'several.mjs', 'single.mjs', 'folder.ts', 'calling.ts'].map((file) => place.tutti('graph', file)),
+    place.write('making.mjs', `import { graph } from 'tutti'\nexport default () => ${one('one')}\n`)
+    const [odd, several, single, folder, calling, making] = await Promise.all(
+      ['odd.ts', 'several.mjs', 'single.mjs', 'folder.ts', 'calling.ts', 'making.mjs'].map((file) => place.tutti('graph', file)),
     )
     expect(odd?.code).toBe(1)
     expect(odd?.err).toMatch(/odd\.ts could not be loaded: Transform failed with \d errors?:\n.*odd\.ts:\d+:\d+: ERROR: .*\n/)
     expect(several).toMatchObject({ code: 2, err: expect.stringMatching(/it exports one, two: export one of them as the default\n$/) })
     expect(single).toMatchObject({ code: 2, err: expect.stringMatching(/it exports one: export that as the default\n$/) })
+    expect(making).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('it is a function: export what that gives; a check evaluates the file anew'),
+    })
     expect(folder).toMatchObject({ code: 3, err: 'tutti: there is no file folder.ts\n' })
     expect(calling).toMatchObject({
       code: 1,
