@@ -2,7 +2,7 @@ import { storePlace } from '../stores/open-store.js'
 import { wrongUse } from './cli-error.js'
 import { exitCode, type ExitCode } from './exit-code.js'
 import { detach } from './detach.js'
-import { exitOf } from './session.js'
+import { type Driven, exitOf } from './session.js'
 import { shown } from './shown.js'
 import type { Terminal } from './terminal.js'
 import { commandOf, tell } from './told.js'
@@ -26,8 +26,9 @@ export async function goOn(terminal: Terminal, work: Work, options: GoOnOptions)
     await session[Symbol.asyncDispose]()
     return exitCode.done
   }
-  const driven = await session.drive(run, following)
-  tell(terminal, { id: run.id, store: options.store }, driven, options.json === true)
+  const told = (how: Driven): void => tell(terminal, { id: run.id, store: options.store }, how, options.json === true)
+  const driven = await session.drive(run, following, () => told({ kind: 'interrupted' }))
+  told(driven)
   if (driven.kind === 'interrupted') await session.letGo()
   else await session[Symbol.asyncDispose]()
   return exitOf(driven)

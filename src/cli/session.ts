@@ -72,9 +72,9 @@ export class Session implements AsyncDisposable {
 
   /**
    * Goes on with a run until it stops, and tells how it goes. Ctrl-C pauses it, durably, and what is in flight is decided if it ends soon;
-   * another one kills.
+   * another one kills. `killed` says what is left behind if that comes before this returns.
    */
-  async drive(run: Run, { tree, progress }: Following): Promise<Driven> {
+  async drive(run: Run, { tree, progress }: Following, killed: () => void = () => {}): Promise<Driven> {
     // Kept to the end of the process: the second one must kill also while what the first has paused is let go.
     const interrupt = (this.#interrupt ??= new Interrupt(this.terminal, () => this.#watched.moved()))
     let pausedHere: number | null = null
@@ -84,7 +84,10 @@ export class Session implements AsyncDisposable {
         progress.take(await tree.catchUp(), tree)
         const stop = tree.stop()
         if (stop !== null) return stop.kind === 'paused' && pausedHere !== null ? { kind: 'interrupted' } : stop
-        if (interrupt.came && pausedHere === null && (await pausedBy(run))) pausedHere = performance.now()
+        if (interrupt.came && pausedHere === null && (await pausedBy(run))) {
+          pausedHere = performance.now()
+          interrupt.last = () => (progress.end(), killed())
+        }
         if (pausedHere !== null && performance.now() - pausedHere >= letGoMs) return { kind: 'interrupted' }
         if ((await run.summary()).waitsFor.includes('definition')) throw await this.#cannotContinue(run)
         // That something is not in flight any more is written nowhere.
@@ -94,6 +97,7 @@ export class Session implements AsyncDisposable {
       }
     } finally {
       progress.end()
+      interrupt.last = () => {}
     }
   }
 
@@ -181,10 +185,15 @@ export async function pausedBy(run: Run): Promise<boolean> {
 /** Waits for Ctrl-C. The second one ends the process at once. */
 class Interrupt {
   came = false
+  /** What is said before the process ends. */
+  last = (): void => {}
 
   constructor(terminal: Terminal, tell: () => void) {
     process.on('SIGINT', () => {
-      if (this.came) terminal.leave(exitCode.interrupted)
+      if (this.came) {
+        this.last()
+        terminal.leave(exitCode.interrupted)
+      }
       this.came = true
       tell()
     })

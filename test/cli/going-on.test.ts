@@ -77,6 +77,17 @@ export default topology({
   })
 })
 
+test('Ctrl-C twice, the second while turns in flight have their second, still says how to resume', async () => {
+  using place = new Place()
+  place.write('deaf.mjs', files.waiting.replace('if (signal.aborted) throw signal.reason', ''))
+  const run = place.begin('run', 'deaf.mjs', '--id', 'd')
+  await until('the second step has begun', () => place.read('effects.log').includes('begin'))
+  run.process.kill('SIGINT')
+  await until('it is paused', () => run.err().includes('run.paused'))
+  run.process.kill('SIGINT')
+  expect(await run.end).toMatchObject({ code: 130, err: expect.stringMatching(/^paused d; go on with: tutti resume d\n/m) })
+})
+
 test('one of five racing resumes wins, the others are refused', async () => {
   using place = new Place()
   place.write('waiting.mjs', files.waiting)
