@@ -22,7 +22,7 @@ const order: readonly Awaited[] = ['person', 'timer', 'agent', 'definition', 'pr
 /** How a run stands. */
 export async function standingOf(store: Store, row: RunRow): Promise<Standing> {
   const tree = await treeOf(store, row)
-  const stranded = await strandedAmong(store, tree === null ? [] : [tree])
+  const stranded = await strandedIn(store, tree === null ? [] : [tree])
   return standing(row, (await summaryWithChildren(store, row, true)).waitsFor, tree, stranded)
 }
 
@@ -30,7 +30,7 @@ export async function standingOf(store: Store, row: RunRow): Promise<Standing> {
 export async function standingsOf(store: Store, rows: readonly RunRow[], { alone }: { readonly alone: boolean }): Promise<Standing[]> {
   const trees = new Map<string, RunTree | null>()
   for (const row of rows) trees.set(row.id, await treeOf(store, row))
-  const stranded = await strandedAmong(
+  const stranded = await strandedIn(
     store,
     [...trees.values()].filter((tree) => tree !== null),
   )
@@ -40,6 +40,15 @@ export async function standingsOf(store: Store, rows: readonly RunRow[], { alone
     standings.push(standing(row, waits, trees.get(row.id) ?? null, stranded))
   }
   return standings
+}
+
+/** To see who lives, one has to be written among them. Where the store can't be written now, what can be read is shown all the same. */
+async function strandedIn(store: Store, trees: readonly RunTree[]): Promise<ReadonlySet<string>> {
+  try {
+    return await strandedAmong(store, trees)
+  } catch {
+    return new Set()
+  }
 }
 
 /** What is written of a run that may go on; null of one that is over, or was let go because it waits for somebody: journals can be long. */

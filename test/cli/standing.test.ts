@@ -1,6 +1,6 @@
-import { graph, open } from 'tutti'
+import { graph, open, TuttiError } from 'tutti'
 import { expect, test } from 'vitest'
-import { standingOf } from '../../src/cli/standing.js'
+import { standingOf, standingsOf } from '../../src/cli/standing.js'
 import type { RunRow, Store } from '../../src/engine/store.js'
 import { memoryStore } from '../../src/stores/memory.js'
 import { deferred } from '../engine/opened.js'
@@ -31,4 +31,20 @@ test('a run that was cancelled says so while its code lets go, and while it is u
   undone.resolve()
   await run.result()
   expect(await standing()).toEqual({ status: 'cancelled' })
+})
+
+test('whoever looks at runs is shown them also where the store can not be written', async () => {
+  const inner = memoryStore()
+  const held = deferred()
+  const work = graph('work')
+    .step('held', { run: () => held.promise })
+    .output()
+  await using tutti = await open({ store: { ...inner, close: async () => {} } })
+  await tutti.start(work, { id: 'run' })
+  const { row } = (await inner.load('run')) as { readonly row: RunRow }
+  const locked: Store = { ...inner, join: () => Promise.reject(new TuttiError('STORE_LOCKED', 'the store is locked')) }
+  const expected = { id: 'run', status: 'running', waitsFor: [] }
+  expect(await standingOf(locked, row)).toMatchObject(expected)
+  expect(await standingsOf(locked, [row], { alone: false })).toMatchObject([expected])
+  held.resolve()
 })
