@@ -19,7 +19,7 @@ async function leftBehind(
   await until('all are there', async () => (await engine.runs()).runs.length === there.length)
   await engine.close()
   const connection = await openConnection(place.store, { durability })
-  const { changes } = connection.run('delete from event where seq = 1 and rid = (select rid from run where id = ?)', damaged)
+  const { changes } = connection.run('delete from batched where seq = 1 and rid = (select rid from run where id = ?)', damaged)
   connection.close()
   expect(changes).toBe(1)
 }

@@ -3,8 +3,8 @@ import type { Mutant } from './mutant.js'
 /** When each slot settled, unseen by whoever compares slots. */
 const dated = {
   file: 'kernel/fold-branches.js',
-  find: 'barrier.slots = barrier.slots.set(index, slot);',
-  put: "barrier.slots = barrier.slots.set(index, Object.defineProperty(slot, 'seq', { value: state.seq }));",
+  find: 'barrier.slots = barrier.slots.set(index, slot, state.edit);',
+  put: "barrier.slots = barrier.slots.set(index, Object.defineProperty(slot, 'seq', { value: state.seq }), state.edit);",
 }
 
 const reachingBut = (standings: string): string =>
@@ -211,8 +211,8 @@ export const topologyMutants: readonly Mutant[] = [
       dated,
       {
         file: 'kernel/reported.js',
-        find: 'return barrier.calls.map((call, index) => slotOf(index, call, counted(index) ? barrier.slots.get(index) : undefined));',
-        put: 'return barrier.calls.map((call, index) => slotOf(index, call, counted(index) ? barrier.slots.get(index) : undefined)).sort((a, b) => (barrier.slots.get(a.index)?.seq ?? 0) - (barrier.slots.get(b.index)?.seq ?? 0));',
+        find: 'return reported;',
+        put: 'return reported.sort((a, b) => (barrier.slots.get(a.index)?.seq ?? 0) - (barrier.slots.get(b.index)?.seq ?? 0));',
       },
     ],
   },
