@@ -257,7 +257,7 @@ test('an action that was made by hand is judged like any other', async () => {
 })
 
 test('a failure that was made by hand is one of the agent, and the run that fails of it can be looked at', async () => {
-  await using tutti = await opened()
+  await using tutti = await opened({ graceMs: 20 })
   const odd = { code: 'E_MINE', message: 'mine', retryable: 1, at: 7, cause: 'odd', others: [{ code: 5 }] }
   for (const error of [odd, { ...odd, code: 'LIMIT_TURNS' }, { ...odd, code: 'AGENT_FAILED', data: { code: 'E_MINE' } }]) {
     const run = await tutti.start(solo(() => ({ type: 'fail', error })))

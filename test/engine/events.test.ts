@@ -209,7 +209,7 @@ test('a reader of a run that goes on is told when the engine is closed', async (
 })
 
 test('whoever follows a run that a fault of ours has stopped is told, and does not wait for ever', async () => {
-  await using tutti = await opened()
+  await using tutti = await opened({ graceMs: 20 })
   const { definition } = stepwise()
   const run = await tutti.start(definition)
   const { seen, done } = reading(run)

@@ -450,7 +450,7 @@ test.each<[string, () => unknown]>([
     }),
   ],
 ])('what must not be repeated and %s may have been done, and is repeated by no retry', async (_, gives) => {
-  await using tutti = await opened()
+  await using tutti = await opened({ graceMs: 20 })
   let ran = 0
   const errors: string[] = []
   const run = await tutti.start(
@@ -477,7 +477,7 @@ test.each<[string, () => unknown]>([
 })
 
 test('what the engine throws into a body has its code, and is the same failure if it is thrown on', async () => {
-  await using tutti = await opened()
+  await using tutti = await opened({ graceMs: 20 })
   const caught: unknown[] = []
   const gives: (() => unknown)[] = [() => new Promise(() => {}), () => 'x'.repeat(17 * 2 ** 20)]
   const throwing = (thrown: (error: Error) => unknown, idempotent?: false) =>

@@ -43,7 +43,7 @@ test.each<[string, () => unknown, RegExp]>([
   const shop = topology({ name: 'shop', flows: ['Start -> A -> End'], agents: { A: { tools: { pay }, maxRejections: 0 } } })
   done.length = 0
   const { models: spying, heard } = spied(script({ A: [{ tool: 'pay', input: {} }, { invoke: 'Nobody' }] }))
-  await using tutti = await opened({ models: spying })
+  await using tutti = await opened({ models: spying, graceMs: 20 })
   const result = await (await tutti.start(shop)).result()
   expect(result).toMatchObject({ status: 'failed', error: { code: 'REJECTED' }, rollback: 'partial' })
   expect(result.report.notUndone).toEqual([expect.stringContaining('r/1/tool/0/0')])
