@@ -8,27 +8,23 @@ export interface ContextOwner extends Pick<ActivityContext, 'use' | 'emit'> {
   release(controller: AbortController): void
 }
 
-/** What an activity is given. Its signal and its key are made only when they are asked for. */
+/** What an activity is given. Its signal is made only when it is asked for; its key is its own, so that whoever spreads it still pays once. */
 export class Context implements ActivityContext {
+  readonly idempotencyKey: string
   readonly attempt: number
   readonly use: ActivityContext['use']
   readonly emit: ActivityContext['emit']
   readonly #of: ContextOwner
-  readonly #key: string
   #controller: AbortController | null = null
   #drawn = 0
 
   constructor(of: ContextOwner, key: string, attempt: number) {
+    this.idempotencyKey = of.idempotencyKey(key)
     this.attempt = attempt
     this.use = of.use
     this.emit = of.emit
     this.#of = of
-    this.#key = key
     Object.freeze(this)
-  }
-
-  get idempotencyKey(): string {
-    return this.#of.idempotencyKey(this.#key)
   }
 
   get signal(): AbortSignal {

@@ -476,6 +476,17 @@ test.each<[string, () => unknown]>([
   expect(ran).toBe(1)
 })
 
+test('what a step is given keeps its idempotency key also if it is spread', async () => {
+  await using tutti = await opened()
+  const keys: unknown[] = []
+  const pays = solo(async (turn) => {
+    await turn.step('pay', (ctx) => void keys.push(ctx.idempotencyKey, { ...ctx }.idempotencyKey))
+    return turn.finish(null)
+  })
+  await tutti.execute(pays)
+  expect(keys).toEqual([expect.stringMatching(/\/r\/1\/pay#0$/), keys[0]])
+})
+
 test('what the engine throws into a body has its code, and is the same failure if it is thrown on', async () => {
   await using tutti = await opened({ graceMs: 20 })
   const caught: unknown[] = []
