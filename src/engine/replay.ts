@@ -119,7 +119,7 @@ async function difference(given: ReplayGiven, opened: Opened, state: State, atte
   const said = await executedAgain(given, opened, state, attempt)
   if (typeof said === 'string') return said
   const recorded = given.events.slice(index)
-  const decision = decide(state, said, recorded[0]?.at ?? 0, given.definition.code)
+  const decision = decide(decidedOn(state, recorded[0]), said, recorded[0]?.at ?? 0, given.definition.code)
   if ('refusal' in decision) return `the run refuses what it does now: ${decision.refusal.message}`
   for (const [place, event] of decision.events.entries()) {
     const before = recorded[place]
@@ -127,6 +127,10 @@ async function difference(given: ReplayGiven, opened: Opened, state: State, atte
   }
   return null
 }
+
+/** A journal of before did not say what a worker that was gone had left unsettled: there everything was decided as if no other had been. */
+const decidedOn = (state: State, first: Event | undefined): State =>
+  first?.type === 'turn.failed' && first.unsettled === undefined ? { ...state, claimed: null } : state
 
 const lengthMax = 300
 

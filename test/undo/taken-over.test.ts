@@ -3,6 +3,10 @@ import { graph, resource, tool, topology } from 'tutti'
 import { script } from 'tutti/testing'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
+import { internalsOf } from '../../src/define/definition.js'
+import { journalOf } from '../../src/engine/journal.js'
+import { replay } from '../../src/engine/replay.js'
+import type { Event } from '../../src/kernel/event.js'
 import { memoryStore } from '../../src/stores/memory.js'
 import { opened, rest } from '../engine/opened.js'
 
@@ -94,4 +98,34 @@ test('by a step that is not given what it uses', async () => {
     rollback: 'partial',
     report: { notUndone: ['book'] },
   })
+})
+
+/** The journal of a turn that did not ask again for what it had begun, as it was written before anything was said of that. */
+function ofBefore(events: readonly Event[]): Event[] {
+  const kept = events.filter(({ type }) => type !== 'turn.aborted' && type !== 'run.compensating' && type !== 'undo.planned')
+  return kept.map((event, place): Event => {
+    const seq = place + 1
+    if (event.type === 'turn.failed') {
+      const { unsettled: _, ...before } = event
+      return { ...before, seq }
+    }
+    if (event.type === 'run.failed') {
+      const { notUndone: _, ...before } = event
+      return { ...before, rollback: 'none', seq }
+    }
+    return { ...event, seq }
+  })
+}
+
+test('and its journal is executed again as it is recorded, also one from before that was said', async () => {
+  const store = memoryStore()
+  await left(store, shop())
+  await using next = await opened({ store, models, definitions: [shop({}, {})] })
+  await (await next.run('left')).result()
+  const events = await journalOf(store, 'left')
+  const child = () => Promise.reject(new Error('there is none'))
+  const given = { definition: internalsOf(shop({}, {})), resources: [], models, maxValue: store.promises.maxValue, child }
+  expect(events.filter((event) => 'unsettled' in event)).toHaveLength(1)
+  for (const journal of [events, ofBefore(events)])
+    expect(await replay({ ...given, events: journal })).toEqual({ attempts: 1, different: [], skipped: [] })
 })
