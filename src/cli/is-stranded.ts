@@ -9,22 +9,36 @@ const takingMs = 10_000
 
 /** Whether a run has something to do and nobody who does it: its process died. */
 export async function isStranded(store: Store, id: string): Promise<boolean> {
-  const tree = new RunTree(store, id)
-  await tree.catchUp()
-  return (await strandedAmong(store, [tree])).has(id)
+  return (await strandedAmong(store, [await treeOf(store, id)])).has(id)
+}
+
+/** Whether a run may go on and nobody has it, be it only because it owes nothing before a time. */
+export async function isFree(store: Store, id: string): Promise<boolean> {
+  return (await freeAmong(store, [await treeOf(store, id)], () => false)).has(id)
 }
 
 /** Those of some runs, as far as they have been read, that have something to do and nobody who does it. */
-export async function strandedAmong(store: Store, trees: readonly RunTree[]): Promise<ReadonlySet<string>> {
+export function strandedAmong(store: Store, trees: readonly RunTree[]): Promise<ReadonlySet<string>> {
+  const resting = new Set(trees.filter((tree) => tree.isResting()).map(({ id }) => id))
+  return freeAmong(store, trees, ({ id, waits }) => resting.has(id) || waits.includes('agent'))
+}
+
+async function treeOf(store: Store, id: string): Promise<RunTree> {
+  const tree = new RunTree(store, id)
+  await tree.catchUp()
+  return tree
+}
+
+/** Those that nobody has. `isLeft`: whether whoever is there leaves one alone until it is due, or until something happens to it. */
+async function freeAmong(store: Store, trees: readonly RunTree[], isLeft: (row: RunRow) => boolean): Promise<ReadonlySet<string>> {
   const owing = trees.filter((tree) => tree.stop() === null && !isBeingTaken(tree))
   // Read after their journals: whoever resumed one may have taken it meanwhile, and who had it before is dead.
   const rows = (await Promise.all(owing.map(({ id }) => rowOf(store, id)))).filter((row) => row !== null)
-  const dead = await deadAmong(store, new Set(rows.flatMap(({ worker }) => worker ?? [])))
-  const left = await untaken(
-    store,
-    rows.filter(({ worker }) => worker === null),
-  )
-  return new Set([...rows.filter(({ worker }) => worker !== null && dead.has(worker)), ...left].map(({ id }) => id))
+  if (rows.length === 0) return new Set()
+  const alive = await aliveIn(store)
+  const dead = rows.filter(({ worker }) => worker !== null && !alive.has(worker))
+  const free = rows.filter((row) => row.worker === null && (alive.size === 0 || !isLeft(row)))
+  return new Set([...dead, ...(await untaken(store, free))].map(({ id }) => id))
 }
 
 function isBeingTaken(tree: RunTree): boolean {
@@ -45,13 +59,11 @@ async function rowOf(store: Store, id: string): Promise<RunRow | null> {
 }
 
 /** Peers are seen by those who have joined. */
-async function deadAmong(store: Store, workers: ReadonlySet<number>): Promise<ReadonlySet<number>> {
-  if (workers.size === 0) return workers
+async function aliveIn(store: Store): Promise<ReadonlySet<number>> {
   const self = await store.join({ nonce: randomUUID() })
   try {
     const peers = await store.beat(self)
-    const alive = new Set(peers.flatMap(({ worker, gone }) => (gone ? [] : worker)))
-    return new Set([...workers].filter((worker) => !alive.has(worker)))
+    return new Set(peers.flatMap(({ worker, gone }) => (gone ? [] : worker)))
   } finally {
     await store.leave(self, Date.now())
   }

@@ -1,6 +1,6 @@
 import { agentKind, decodeAgent } from '../engine/agent-record.js'
 import { childRunId } from '../engine/child-run.js'
-import { askView } from '../engine/run-view.js'
+import { askView, dueAt, longSleepMs, sleepsUntil } from '../engine/run-view.js'
 import type { RunRow, Store } from '../engine/store.js'
 import type { Ask } from '../inspect/ask.js'
 import { oldestFirst } from '../inspect/oldest-first.js'
@@ -62,6 +62,13 @@ export class RunTree {
   isBeingCancelled(): boolean {
     const state = this.state()
     return state.outcome?.status === 'cancelled' && !isOver(state)
+  }
+
+  /** Whether the run owes nothing before a time, as far as is written: until then nobody need have it. */
+  isResting(): boolean {
+    const state = this.state()
+    const due = dueAt(state, new Map(), this.#last?.type === 'run.released' && isAsleep(state))
+    return due === null || due > Date.now()
   }
 
   /** What has been written since the last time. */
@@ -139,6 +146,11 @@ function isAtWork({ work }: State, { branch, turn, attempt }: Attempt, inFlight:
   if (inFlight !== null) return inFlight.has(attemptId(branch, turn, attempt))
   const records = work.get(branch)?.records.values() ?? []
   return !records.some(({ status }) => status === 'sleeping')
+}
+
+/** Whether all turns of a run that was given back sleep, and for so long that whoever had it need not keep them. */
+function isAsleep(state: State): boolean {
+  return attemptsOf(state).every((attempt) => !isAtWork(state, attempt, null)) && (sleepsUntil(state) ?? 0) > state.at + longSleepMs
 }
 
 function mayAct(name: string, body: string | undefined): boolean {

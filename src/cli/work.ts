@@ -7,7 +7,7 @@ import { type Cassette, withCassette } from './cassette.js'
 import { CliError, notFound } from './cli-error.js'
 import { exitCode } from './exit-code.js'
 import { findRun, isTop, topOf } from './find-run.js'
-import { isStranded } from './is-stranded.js'
+import { isFree } from './is-stranded.js'
 import { type Loaded, loadFile } from './load-file.js'
 import { originOf, tagsOf } from './origin.js'
 import { progressOn } from './progress.js'
@@ -109,12 +109,12 @@ export async function loadedFor(row: RunRow, file: string | undefined): Promise<
   }
 }
 
-/** A run that nobody executes, because its process died, is gone on with; one that is not paused is somebody else's. */
+/** A run that nobody has, because its process died, is gone on with; one that is not paused is somebody else's. */
 async function mayResume(store: Store, row: RunRow): Promise<void> {
   if (row.status === 'paused') return
   if (row.endedAt !== null)
     throw new TuttiError('RUN_ENDED', `the run ${row.id} has ended: it ${row.status === 'cancelled' ? 'was cancelled' : row.status}`)
-  if (await isStranded(store, row.id)) return
+  if (await isFree(store, row.id)) return
   throw new TuttiError('RUN_NOT_PAUSED', `the run ${row.id} is not paused: ${await whyNot(store, row)}`)
 }
 

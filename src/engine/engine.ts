@@ -32,7 +32,7 @@ import { isMarkedStill, Loop, saysMore } from './loop.js'
 import { isOutOfReach } from './out-of-reach.js'
 import type { Outcome, RunEntry, Unsure } from './run-entry.js'
 import { newEntry } from './run-entry.js'
-import { isHeldBack, sleepsUntil } from './run-view.js'
+import { isHeldBack, longSleepMs, sleepsUntil } from './run-view.js'
 import type { Seam } from './seam.js'
 import { laterOf } from './seam.js'
 import { dueNow, type Put, type RunRow, type Store } from './store.js'
@@ -58,9 +58,6 @@ export interface EngineOptions {
 }
 
 const nothing = (): void => {}
-
-/** A sleep that is longer than this may be slept outside of memory. */
-const longSleepMs = 5_000
 
 /** How many runs that only wait stay in memory; the others are let go, and found again when something happens to them. */
 const waitingMax = 256

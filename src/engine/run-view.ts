@@ -45,6 +45,9 @@ export function dueAt(state: State, held: ReadonlyMap<string, number | null> = n
   return due
 }
 
+/** A sleep that is longer than this may be slept outside of memory. */
+export const longSleepMs = 5_000
+
 /** When the first sleep of a run is over, on the wall's clock; null if nothing of it sleeps. */
 export function sleepsUntil(state: State): number | null {
   let until: number | null = null

@@ -1,5 +1,5 @@
 import { graph, open, TuttiError } from 'tutti'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { standingOf, standingsOf } from '../../src/cli/standing.js'
 import type { RunRow, Store } from '../../src/engine/store.js'
 import { memoryStore } from '../../src/stores/memory.js'
@@ -47,4 +47,36 @@ test('whoever looks at runs is shown them also where the store can not be writte
   expect(await standingOf(locked, row)).toMatchObject(expected)
   expect(await standingsOf(locked, [row], { alone: false })).toMatchObject([expected])
   held.resolve()
+})
+
+test('a run that nobody has until it is due waits for no process where somebody is there who will take it', async () => {
+  const inner = memoryStore()
+  const store: Store = { ...inner, close: async () => {} }
+  const sleeping = graph('sleeping')
+    .step('nap', { run: ({ sleep }) => sleep(3_600_000) })
+    .output()
+  const failing = graph('failing')
+    .step('again', {
+      retry: { attempts: 2, backoffMs: 3_600_000, maxBackoffMs: 3_600_000 },
+      run: () => {
+        throw new Error('not yet')
+      },
+    })
+    .output()
+  const unowned = async () => (await inner.list({ limit: 1_000 })).filter(({ worker }) => worker === null)
+  const standings = async () => standingsOf(inner, await unowned(), { alone: true })
+  const first = await open({ store, definitions: [failing] })
+  const run = await first.start(failing, { id: 'failing' })
+  for await (const { type } of run.events()) if (type === 'turn.failed') break
+  await first.close()
+  expect(await standings()).toMatchObject([{ id: 'failing', waitsFor: ['timer', 'process'] }])
+  const second = await open({ store, definitions: [failing, sleeping] })
+  // More than are kept in memory: the others are let go.
+  await Promise.all(Array.from({ length: 330 }, () => second.start(sleeping)))
+  await vi.waitFor(async () => expect((await unowned()).length).toBeGreaterThan(50))
+  const letGo = await standings()
+  expect(letGo.map(({ id }) => id)).toContain('failing')
+  expect(letGo.every(({ waitsFor }) => waitsFor.join() === 'timer')).toBe(true)
+  await second.close()
+  expect((await standings()).every(({ waitsFor }) => waitsFor.join() === 'timer,process')).toBe(true)
 })
