@@ -62,6 +62,8 @@ const keyOf = (kind: string, key: string): string => `${kind}\n${key}`
  */
 export function memoryStore(): Store {
   const runs = new Map<string, Kept>()
+  /** Those that lie below a run, by its id: whoever lists runs asks for them at each. */
+  const below = new Map<string, Map<string, Kept>>()
   const records = new Map<string, KeptRecord>()
   const blobs = new Map<string, KeptBlob>()
   const workers = new Map<number, Worker>()
@@ -151,6 +153,8 @@ export function memoryStore(): Store {
     }
     const kept: Kept = { row, wake: null, snapshot: null, rows: [], marks: new Map(), blobs: new Set() }
     runs.set(item.run, kept)
+    const top = topOf(item.run)
+    if (top !== null) below.set(top, (below.get(top) ?? new Map<string, Kept>()).set(item.run, kept))
     return kept
   }
 
@@ -204,6 +208,10 @@ export function memoryStore(): Store {
   /** Deletes a run with all that belongs to it, and the blobs that nobody refers to any more. */
   function drop(id: string, kept: Kept): void {
     runs.delete(id)
+    const top = topOf(id)
+    const beside = top === null ? undefined : below.get(top)
+    beside?.delete(id)
+    if (top !== null && beside?.size === 0) below.delete(top)
     for (const [key, { run }] of records) if (run === id) records.delete(key)
     for (const hash of kept.blobs) {
       const blob = blobs.get(hash)
@@ -310,7 +318,9 @@ export function memoryStore(): Store {
     },
     list: async (filter) => {
       const found: RunRow[] = []
-      for (const { row } of [...runs.values()].reverse()) {
+      const top = filter.prefix === undefined ? null : topOf(filter.prefix)
+      const among = top === null ? runs : (below.get(top) ?? new Map<string, Kept>())
+      for (const { row } of [...among.values()].reverse()) {
         if (found.length >= filter.limit) break
         if (matches(row, filter)) found.push(row)
       }
@@ -352,7 +362,7 @@ export function memoryStore(): Store {
       return () => wakers.delete(wake)
     },
     gc: async ({ endedBefore, limit }) => {
-      const isNeeded = (id: string): boolean => id.includes(':') && runs.get(id.slice(0, id.indexOf(':')))?.row.endedAt === null
+      const isNeeded = (id: string): boolean => runs.get(topOf(id) ?? '')?.row.endedAt === null
       const old = [...runs]
         .filter(([id, { row }]) => row.endedAt !== null && row.endedAt < endedBefore && !isNeeded(id))
         .sort(byEnd)
@@ -363,6 +373,12 @@ export function memoryStore(): Store {
     },
     close: async () => {},
   })
+}
+
+/** The run that an id lies below, as `r:step` and `r:step:undo` do below `r`; null if below none. */
+function topOf(id: string): string | null {
+  const end = id.indexOf(':')
+  return end < 0 ? null : id.slice(0, end)
 }
 
 /** The first row that holds an event after a sequence number. */
