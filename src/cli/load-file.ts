@@ -54,6 +54,8 @@ function hintFor(exports: Readonly<Record<string, unknown>>, name: string): stri
 }
 
 async function loadedFrom(file: string, isCompiled: boolean): Promise<Readonly<Record<string, unknown>>> {
+  // What is loaded after this goes through the thread of the hooks, which takes much longer: what every such file needs comes first.
+  await import('../index.js')
   if (isCompiled) {
     const tsx = await import('tsx/esm/api')
     tsx.register({ tsconfig: configOf(dirname(file)) })
