@@ -1,14 +1,18 @@
 // How long the command line takes to start, beside the bare start of Node: `npm run bench`, or `node bench/cli.js [runs]`.
 // The best of several is printed: what else the machine does only ever adds.
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { sqliteStore } from '../dist/stores/sqlite.js'
 
 const runs = Number(process.argv[2] ?? 10_000)
-const main = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
+const root = fileURLToPath(new URL('..', import.meta.url))
+const main = join(root, 'bundle/cli/main.js')
+const one = `import { topology } from 'tutti'
+export default topology({ name: 'one', flows: ['Start -> A -> End'], agents: { A: async (turn) => turn.finish('done') } })
+`
 const folder = mkdtempSync(join(tmpdir(), 'tutti-bench-'))
 const file = join(folder, 'tutti.db')
 
@@ -16,10 +20,15 @@ try {
   await fill(file, runs)
   const node = best(['-e', '0'])
   report('node -e 0', node, node)
+  report("import 'tutti'", best(['--input-type=module', '-e', "import 'tutti'"]), node)
   report('tutti --version', best([main, '--version']), node, 250)
   report(`tutti ls, of ${runs} runs`, best([main, 'ls', '--store', file]), node, 500)
   report(`tutti ls --limit ${runs} --json`, best([main, 'ls', '--store', file, '--limit', String(runs), '--json']), node)
   report('tutti asks <the beginning of an id>', best([main, 'asks', 'run-00077', '--store', file]), node)
+  for (const workflow of ['workflow.mjs', 'workflow.ts'].map((name) => join(folder, name))) {
+    writeFileSync(workflow, one)
+    report(`tutti run ${basename(workflow)}`, best([main, 'run', workflow, '--store', join(folder, 'own.db')]), node)
+  }
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
@@ -58,7 +67,7 @@ async function fill(path, count) {
 function best(args) {
   const times = Array.from({ length: 9 }, () => {
     const from = performance.now()
-    const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] })
+    const { status, stderr } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] })
     if (status !== 0) throw new Error(`node ${args.join(' ')} ended with ${status}: ${stderr}`)
     return performance.now() - from
   })

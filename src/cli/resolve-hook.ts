@@ -19,7 +19,7 @@ interface Hooking {
  */
 export function hookResolution(): void {
   const { registerHooks } = module as Hooking
-  if (registerHooks === undefined) module.register(import.meta.url)
+  if (registerHooks === undefined) module.register(new URL('./resolve-hook.js', import.meta.url))
   else registerHooks({ resolve: resolveAtOnce })
 }
 

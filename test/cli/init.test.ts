@@ -44,6 +44,6 @@ function install(folder: string): void {
   mkdirSync(join(folder, 'node_modules/.bin'), { recursive: true })
   symlinkSync(root, join(folder, 'node_modules/tutti'), 'dir')
   symlinkSync(join(root, 'node_modules/tsx'), join(folder, 'node_modules/tsx'), 'dir')
-  chmodSync(join(root, 'dist/cli/main.js'), 0o755)
-  symlinkSync('../tutti/dist/cli/main.js', join(folder, 'node_modules/.bin/tutti'))
+  chmodSync(join(root, 'bundle/cli/main.js'), 0o755)
+  symlinkSync('../tutti/bundle/cli/main.js', join(folder, 'node_modules/.bin/tutti'))
 }

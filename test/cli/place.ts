@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** The command, as it is installed: what `npm run build` has made of it. */
-export const main: string = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+export const main: string = fileURLToPath(new URL('../../bundle/cli/main.js', import.meta.url))
 
 /** How long a test may take where many processes are started on a machine that is busy. */
 export const patience = { testTimeout: 60_000 }

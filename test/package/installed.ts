@@ -42,6 +42,13 @@ export class Project implements Disposable {
     return new Promise((resolve) => execFile(process.execPath, args, { cwd: this.folder }, (_, stdout, stderr) => resolve(stdout + stderr)))
   }
 
+  /** What a program says that is executed there. */
+  node(file: string): Promise<string> {
+    return new Promise((resolve) =>
+      execFile(process.execPath, [file], { cwd: this.folder }, (_, stdout, stderr) => resolve(stdout + stderr)),
+    )
+  }
+
   [Symbol.dispose](): void {
     rmSync(this.folder, { recursive: true, force: true })
   }

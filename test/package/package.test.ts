@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { snippetsOf } from '../docs/snippet.js'
 import { root } from '../house/workshop.js'
@@ -74,3 +74,38 @@ topology({
   )
   expect(await project.tsc(['fork.ts'])).toMatch(/fork\.ts\(7,\d+\): .*\{ to: "Ann"; request: string; \}/)
 })
+
+test('what one door of the package makes, the others know: they have their code in common', async () => {
+  using project = new Project(files)
+  project.write(
+    'doors.mjs',
+    `import { open, topology, TuttiError } from 'tutti'
+import { checkStore, explore } from 'tutti/testing'
+import { atOnce } from 'tutti/store'
+const one = topology({ name: 'one', flows: ['Start -> A -> End'], agents: { A: (turn) => turn.finish('done') } })
+const { independent } = await explore(one, { input: null })
+const tutti = await open({ store: 'memory:' })
+const refused = await explore({}, { input: null }).catch((error) => error)
+console.log(independent, await tutti.execute(one), refused instanceof TuttiError, typeof checkStore, typeof atOnce)
+await tutti.close()
+`,
+  )
+  expect(await project.node('doors.mjs')).toBe('true done true function function\n')
+})
+
+test('to load the package is to load few files where many were compiled, and each says where it comes from', () => {
+  const loaded = loadedWith('bundle/index.js')
+  expect([...loaded].filter((file) => !files.includes(file) || !files.includes(`${file}.map`))).toEqual([])
+  expect(loaded.size).toBeGreaterThan(1)
+  expect(loaded.size * 3).toBeLessThan(loadedWith('dist/index.js').size)
+})
+
+/** All files that are loaded with one. */
+function loadedWith(file: string, loaded = new Set<string>()): ReadonlySet<string> {
+  if (loaded.has(file)) return loaded
+  loaded.add(file)
+  const text = readFileSync(join(root, file), 'utf8')
+  for (const [, next = ''] of text.matchAll(/^(?:import|export|\}).* ?["'](\.[^"']+)["'];$/gm))
+    loadedWith(join(dirname(file), next), loaded)
+  return loaded
+}
