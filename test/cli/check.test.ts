@@ -22,7 +22,7 @@ export default topology({
 
 describe('check', () => {
   test('finds a race, ends with 5, writes it as a page and for a CI server, and plays the order again that shows it', async () => {
-    using place = new Place()
+    using place = Place.bare()
     place.write('racy.mjs', racy)
     const [text, json] = await Promise.all([
       place.tutti('check', 'racy.mjs', '--schedules', 'all', '--html', 'race.html', '--junit', 'race.xml'),
@@ -123,7 +123,7 @@ export default graph('calling').step('a', { run: ({ step }) => step('${name}', (
 })
 
 test('CommonJS is checked as it is run, compiled or not, and evaluated anew for each order', async () => {
-  using place = new Place()
+  using place = Place.bare()
   mkdirSync(join(place.folder, 'node_modules'))
   symlinkSync(fileURLToPath(new URL('../..', import.meta.url)), join(place.folder, 'node_modules/tutti'))
   const counting = `const { topology } = require('tutti')

@@ -39,7 +39,7 @@ describe('the demo', () => {
 
 describe('a run', () => {
   test('that asks a person stops with 4, and its answer from another process goes on to the output', async () => {
-    using place = new Place()
+    using place = Place.bare()
     place.write('asking.ts', files.asking)
     place.write('input.json', '{"what":"lunch"}')
     const run = await place.tutti('run', 'asking.ts', '-i', '@input.json', '--id', 'lunch')
@@ -140,7 +140,7 @@ export const check = { answers: () => 1 }`,
   })
 
   test('is loaded from TypeScript with all that it imports, in a folder that says nothing of modules', async () => {
-    using place = new Place()
+    using place = Place.bare()
     place.write('letters.ts', `export enum Letter { A = 'a' }\nexport const first: Letter = Letter.A\n`)
     place.write(
       'several.ts',
@@ -152,7 +152,7 @@ export default graph('several').step('only', { run: async () => { await using no
   })
 
   test('that can not be loaded says why, line by line; one with no default says what it has instead', async () => {
-    using place = new Place()
+    using place = Place.bare()
     const one = (name: string): string => `graph('${name}').step('a', { run: () => 1 }).output()`
     place.write('odd.ts', 'const a = 1\nconst a = 2\nexport default }\n')
     place.write(
@@ -183,7 +183,7 @@ export default graph('several').step('only', { run: async () => { await using no
   })
 
   test.skipIf('registerHooks' in nodeModule)('in CommonJS that has no tutti says what to do', async () => {
-    using place = new Place()
+    using place = Place.bare()
     place.write('old.cjs', `const { graph } = require('tutti')\nmodule.exports = graph('old').step('a', { run: () => 1 }).output()`)
     expect(await place.tutti('run', 'old.cjs')).toMatchObject({
       code: 1,

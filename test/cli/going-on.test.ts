@@ -108,7 +108,7 @@ test('one of five racing resumes wins, the others are refused', async () => {
 })
 
 test('a run whose process was killed is gone on with by resume; while it lives, resume is refused', async () => {
-  using place = new Place()
+  using place = Place.bare()
   place.write('waiting.mjs', files.waiting)
   const run = place.begin('run', 'waiting.mjs', '--id', 'w')
   await until('the second step has begun', () => place.read('effects.log').includes('begin'))
@@ -295,7 +295,7 @@ export default topology({
 
 describe('--detach', () => {
   test('prints the id at once; the run goes on in a process of its own, through a question, to its end', async () => {
-    using place = new Place()
+    using place = Place.bare()
     place.write('asking.mjs', files.asking)
     const run = await place.tutti('run', 'asking.mjs', '-i', '1', '--detach')
     expect(run.code).toBe(0)

@@ -8,7 +8,7 @@ import { patience, Place } from './place.js'
 vi.setConfig(patience)
 
 test('a project that init makes runs, passes its tests and its race check as it is, and is not written over', async () => {
-  using place = new Place()
+  using place = Place.bare()
   const made = await place.tutti('init', 'my-shop')
   expect(made.code).toBe(0)
   expect(made.out.trim().split('\n')).toEqual(
@@ -28,7 +28,7 @@ test('a project that init makes runs, passes its tests and its race check as it 
 })
 
 test('a project is not made where a file is in the way, and that is said', async () => {
-  using place = new Place()
+  using place = Place.bare()
   place.write('notes.txt', 'mine')
   for (const folder of ['notes.txt', 'notes.txt/below'])
     expect(await place.tutti('init', folder)).toEqual({

@@ -1,11 +1,13 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
 /** The command, as it is installed: what `npm run build` has made of it. */
-export const main: string = fileURLToPath(new URL('../../bundle/cli/main.js', import.meta.url))
+export const main: string = join(root, 'bundle/cli/main.js')
 
 /** How long a test may take where many processes are started on a machine that is busy. */
 export const patience = { testTimeout: 60_000 }
@@ -25,9 +27,20 @@ export interface Begun {
   readonly err: () => string
 }
 
-/** A folder in which somebody uses the command line; it goes with the test. */
+/** A folder in which somebody uses the command line, and has installed what their files import; it goes with the test. */
 export class Place implements Disposable {
   readonly folder: string = mkdtempSync(join(tmpdir(), 'tutti-cli-'))
+
+  constructor(isInstalled = true) {
+    if (!isInstalled) return
+    mkdirSync(join(this.folder, 'node_modules'))
+    symlinkSync(root, join(this.folder, 'node_modules/tutti'), 'junction')
+  }
+
+  /** One in which nothing is installed: files import what the command line gives them, which takes each command a thread more. */
+  static bare(): Place {
+    return new Place(false)
+  }
 
   write(file: string, text: string): void {
     writeFileSync(join(this.folder, file), text)

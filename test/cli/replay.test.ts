@@ -20,7 +20,7 @@ export default graph('varied')
 `
 
 test('a recorded run is executed again without its effects, and code that does something else is found', async () => {
-  using place = new Place()
+  using place = Place.bare()
   place.write('varied.mjs', varied)
   expect((await place.tutti('run', 'varied.mjs', '--id', 'v')).code).toBe(0)
   expect(await place.tutti('replay', 'v')).toMatchObject({ code: 0, out: expect.stringContaining('the outcome is the same (succeeded)') })
