@@ -114,8 +114,8 @@ export class Session implements AsyncDisposable {
     return new RunTree(this.store, id, async (run) => {
       const entry = await engineOf(this.tutti).current(run)
       if (entry === null || entry.owner === null) return null
-      // What was said and is not decided yet may be of any of them.
-      if (entry.queue.length > 0)
+      // What was said and is not decided yet may be of any of them, and of many that are owed each has its time.
+      if (entry.queue.length > 0 || entry.owed !== null)
         return new Set(attemptsOf(entry.state).map(({ branch, turn, attempt }) => attemptId(branch, turn, attempt)))
       return new Set([...entry.executions.values()].filter(({ isAsleep }) => !isAsleep).map(({ id: of }) => of))
     })

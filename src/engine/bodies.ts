@@ -51,7 +51,7 @@ export interface BodiesPort {
 
 const undoLane = 'an undo'
 
-/** How many bodies begin in one macrotask. */
+/** How many bodies begin in one macrotask, and how many turns of a run are dispatched in one. */
 const atOnce = 256
 
 /**
@@ -67,6 +67,8 @@ export class Bodies {
   readonly #shared: SharedPort
   /** Those that begin in the next macrotask. */
   #beginning: Body[] = []
+  /** The runs with turns that are still to be dispatched. */
+  #owing: RunEntry[] = []
   #isLetting = false
   /** What gives bodies their results. */
   #giving: (() => void)[] = []
@@ -97,6 +99,40 @@ export class Bodies {
   }
 
   // ── turns ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  /**
+   * Executes all turns that have come to be owed. Where there are more than begin at once, each is made ready when its time comes: thousands
+   * that wait are copied whenever memory is collected.
+   */
+  dispatchAll(entry: RunEntry, turns: readonly Attempt[]): void {
+    const { owed } = entry
+    if (owed !== null) for (let place = 0; place < turns.length; place++) owed.turns.push(turns[place] as Attempt)
+    else if (turns.length <= atOnce || this.#port.engine.options.seam !== undefined)
+      for (let place = 0; place < turns.length; place++) this.dispatch(entry, turns[place] as Attempt)
+    else {
+      entry.owed = { turns: turns.slice(), next: 0 }
+      this.#owing.push(entry)
+      if (!this.#isLetting) this.#letGoSoon()
+    }
+  }
+
+  /** Makes ready as many of those that wait for their time as begin at once. One may have begun and ended since, after its agent had been held up. */
+  #dispatchOwed(): void {
+    let room = atOnce - this.#beginning.length
+    while (room > 0) {
+      const entry = this.#owing[0]
+      if (entry === undefined) return
+      const { owed, state } = entry
+      const attempt = owed?.turns[owed.next++]
+      if (owed === null || owed.next >= owed.turns.length) {
+        entry.owed = null
+        this.#owing.shift()
+      }
+      if (attempt === undefined) continue
+      room--
+      if (state.branches.isLive(attempt)) this.dispatch(entry, attempt)
+    }
+  }
 
   /** Executes an attempt at a turn, if it is not executed already and its agent may act. */
   dispatch(entry: RunEntry, attempt: Attempt): void {
@@ -217,11 +253,12 @@ export class Bodies {
   readonly #letGo = (): void => {
     const room = this.#port.room()
     if (room !== null) return void room.then(this.#letGo)
+    if (this.#owing.length > 0) this.#dispatchOwed()
     const bodies = this.#beginning
     this.#beginning = bodies.length > atOnce ? bodies.splice(atOnce) : []
     this.#isLetting = false
-    for (const body of bodies) go(body)
-    if (this.#beginning.length > 0 && !this.#isLetting) this.#letGoSoon()
+    for (let place = 0; place < bodies.length; place++) go(bodies[place] as Body)
+    if (this.#beginning.length + this.#owing.length > 0 && !this.#isLetting) this.#letGoSoon()
   }
 
   #letGoSoon(): void {
@@ -271,6 +308,7 @@ export class Bodies {
 
   /** The run is paused: what has not begun is taken back. It is still owed, and whoever resumes the run has it executed. */
   pause(entry: RunEntry): void {
+    entry.owed = null
     for (const { stage, attempt } of entry.executions.values()) if (stage !== 'running') this.#forgo(entry, attempt)
     for (const [of, undo] of entry.undos) {
       if (undo.stage === 'running') continue
@@ -286,6 +324,7 @@ export class Bodies {
 
   /** Another worker owns the run: nothing of it is said here any more. */
   fence(entry: RunEntry): void {
+    entry.owed = null
     for (const execution of entry.executions.values()) {
       this.#takeBack(execution)
       execution.fence('another worker owns the run')

@@ -34,7 +34,7 @@ interface Encoded {
 /** Events as rows of JSON text, with the values that are too large to stand in them. */
 export function encodeEvents(events: readonly Event[]): Encoded {
   // Most are few and small.
-  if (events.length > 0 && events.length < packMin) {
+  if (events.length > 0 && events.length < packMin && !events.some(isVast)) {
     const body = jsonOf(events)
     if (body !== null && isPlain(body)) return { rows: [{ seq: events[0]?.seq ?? 0, n: events.length, body }], blobs: none }
   }
@@ -52,7 +52,10 @@ export function encodeEvents(events: readonly Event[]): Encoded {
       // What has something large in it is written event by event.
       const part = events.slice(from, from + Math.min(n, perRow))
       blobs ??= new Map()
-      rows.push({ seq, n: part.length, body: `[${itemsOf(part, partsOf, blobs)}]` })
+      const [only] = part
+      // One is known to be large: it need not be written whole to see that.
+      const text = part.length === 1 && only !== undefined ? partsOf(only, blobs) : itemsOf(part, partsOf, blobs)
+      rows.push({ seq, n: part.length, body: `[${text}]` })
       from += part.length
     }
   }
@@ -71,7 +74,6 @@ interface Row {
 
 /** What one row has of the events from a place on. */
 function rowFrom(events: readonly Event[], from: number): Row {
-  if (events.length < packMin) return { items: events, n: events.length, isLarge: true }
   const items: (Event | Pack)[] = []
   const end = Math.min(events.length, from + packedPerRow)
   let plain = 0
@@ -103,11 +105,13 @@ function rowFrom(events: readonly Event[], from: number): Row {
 }
 
 function isVast(event: Event): boolean {
-  return event.type === 'turn.completed' && event.action.type === 'fork' && event.action.calls.length > callsMax
+  if (event.type === 'turn.completed') return event.action.type === 'fork' && event.action.calls.length > callsMax
+  return event.type === 'turn.started' && event.message.kind === 'join' && event.message.join.slots.length > slotsMax
 }
 
-/** A call has this many characters at least: `{"to":"A"},`. */
+/** A call has this many characters at least: `{"to":"A"},`; and a slot these: `{"index":0,"to":"A","status":"failed","by":null},`. */
 const callsMax = blobMin / 11
+const slotsMax = blobMin / 47
 
 /** A value as JSON; null if that would be longer than a string can be: dozens of the largest values together are. */
 function jsonOf(value: unknown): string | null {
@@ -120,10 +124,10 @@ function jsonOf(value: unknown): string | null {
 }
 
 /** Whether a text is small enough to stand where it is, and has nothing in it that could be taken for a reference. */
-const isPlain = (text: string): boolean => text.length < blobMin && !text.includes(refMark)
+const isPlain = (text: string): boolean => text.length < blobMin && !hasRefs(text)
 
 /** Whether there may be a reference in a text. Not looked for with the quote before it: JSON is full of those, and each is a place to look. */
-const hasRefs = (text: string): boolean => text.includes(refMark)
+const hasRefs = (text: string): boolean => text.indexOf(refMark) !== -1
 
 /** A value as JSON text: itself, or a reference to where it is stored. */
 function textOf(value: unknown, blobs: Map<string, string>): string {

@@ -445,14 +445,13 @@ export class Engine {
   /** The one switch over effects: starts what came to be owed. */
   #perform(entry: RunEntry, before: State | null): void {
     const { state } = entry
-    const { begun, timersGone } = owedSince(before, state)
-    for (const id of timersGone) this.#disarm(entry, id)
-    for (const effect of begun) {
+    const { turns, others, timersGone } = owedSince(before, state)
+    for (let place = 0; place < timersGone.length; place++) this.#disarm(entry, timersGone[place] as string)
+    // What was started before a pause and has not begun, or was in flight when its worker died, begins when the run is resumed.
+    if (state.pausedAt === null) this.#bodies.dispatchAll(entry, turns)
+    for (let place = 0; place < others.length; place++) {
+      const effect = others[place] as (typeof others)[number]
       switch (effect.type) {
-        case 'turn.perform':
-          // What was started before a pause and has not begun, or was in flight when its worker died, begins when the run is resumed.
-          if (state.pausedAt === null) this.#bodies.dispatch(entry, effect.attempt)
-          break
         case 'turn.abort':
           this.#bodies.abort(entry, effect.attempt)
           break
@@ -473,7 +472,7 @@ export class Engine {
     for (const execution of entry.executions.values()) execution.pausedOrResumed()
     void this.#align(entry)
     if (entry.state.pausedAt !== null) return this.#bodies.pause(entry)
-    for (const attempt of attemptsOf(entry.state)) this.#bodies.dispatch(entry, attempt)
+    this.#bodies.dispatchAll(entry, attemptsOf(entry.state))
     for (const undo of entry.state.undo.running.values()) this.#bodies.undo(entry, undo)
   }
 
@@ -565,7 +564,7 @@ export class Engine {
   #isIdle(entry: RunEntry): boolean {
     const { state, executions, undos, held } = entry
     // First what is mostly so: it is asked whenever a turn has ended.
-    if (executions.size > 0 && !this.#isAsleep(entry)) return false
+    if (entry.owed !== null || (executions.size > 0 && !this.#isAsleep(entry))) return false
     if (state.aborting.size + state.undo.running.size + undos.size > 0 || saysMore(entry)) return false
     return executions.size > 0 || isHeldBack(state, held)
   }

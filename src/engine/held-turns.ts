@@ -7,7 +7,7 @@ import type { Alarms } from './alarms.js'
 import type { RunEntry } from './run-entry.js'
 import type { Actor } from './run-port.js'
 import type { Clock } from './tutti.js'
-import { attemptOf, attemptsOf } from '../kernel/state.js'
+import { attemptsOf } from '../kernel/state.js'
 
 export interface HeldTurnsPort {
   readonly agents: Agents
@@ -88,8 +88,7 @@ export class HeldTurns {
   again(entry: RunEntry, attempt: Attempt): void {
     const { aborting, pausedAt } = entry.state
     const id = attemptId(attempt.branch, attempt.turn, attempt.attempt)
-    const owed = attemptOf(entry.state, attempt.branch)
-    if (owed?.turn === attempt.turn && owed.attempt === attempt.attempt) {
+    if (entry.state.branches.isLive(attempt)) {
       // What is paused begins when it is resumed.
       if (pausedAt === null) this.#port.dispatch(entry, attempt)
     } else if (aborting.has(id) && !entry.executions.has(id)) this.#port.say(entry, { type: 'turn.settle', ...attempt, how: 'ended' })

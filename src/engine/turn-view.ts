@@ -160,7 +160,8 @@ function forkOf(calls: readonly (string | Call)[], options?: ForkOptions): Fork 
 /** What is handed on as it was given is copied when the fork is taken. */
 function callsOf(calls: readonly (string | Call)[], shared: { request: unknown } | undefined): Call[] {
   const all: Call[] = []
-  for (const call of calls) {
+  for (let place = 0; place < calls.length; place++) {
+    const call = calls[place] as string | Call
     if (typeof call === 'string') all.push({ to: call, ...shared })
     else all.push(shared !== undefined && call?.request === undefined ? { ...call, ...shared } : call)
   }

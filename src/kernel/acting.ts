@@ -129,7 +129,7 @@ function notify(draft: Draft, branch: Branch, action: Invoke): void {
 
 /** Whether a call of a fork is over a notify edge. */
 function notifies({ calls }: Fork, targets: ReadonlyMap<string, boolean>): boolean {
-  for (const { to } of calls) if (targets.get(to) === true) return true
+  for (let place = 0; place < calls.length; place++) if (targets.get(calls[place]?.to ?? '') === true) return true
   return false
 }
 

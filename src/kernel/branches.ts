@@ -215,6 +215,13 @@ export class Branches {
     return (place.siblings.fates.parted[place.slot] ?? never) < this.#seen ? null : place
   }
 
+  /** Whether an attempt has started and not ended. */
+  isLive({ branch: id, turn, attempt }: Attempt): boolean {
+    if (this.begunAlike(id) !== null) return turn === 1 && attempt === 1
+    const branch = this.get(id)
+    return branch !== undefined && branch.startSeq !== 0 && branch.turn === turn && branch.attempt === attempt
+  }
+
   /** One that is there with its siblings is over. */
   endAlike(place: Place, edit: Edit | null): Branches {
     const own = this.by(edit)

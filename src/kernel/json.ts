@@ -61,6 +61,10 @@ function pathOf({ path }: Walk): string {
   return way.map((part, index) => (typeof part === 'number' ? `[${part}]` : index === 0 ? part : `.${part}`)).join('')
 }
 
+/**
+ * All of it in one function that calls itself: functions that call each other are each compiled with the others in them, by a compiler
+ * that takes its time from a process that has just begun.
+ */
 function copy(value: unknown, walk: Walk): unknown {
   switch (typeof value) {
     case 'string':
@@ -74,68 +78,54 @@ function copy(value: unknown, walk: Walk): unknown {
       if (!Number.isFinite(value)) throw new Refused(`${value} is not a JSON number`)
       return value === 0 ? 0 : value
     case 'object':
-      if (value !== null) return copyObject(value, walk)
+      if (value !== null) break
       walk.size += 6
       return null
     case 'undefined':
       throw new Refused('undefined is not JSON')
-    case 'bigint':
-    case 'symbol':
-    case 'function':
+    default:
       throw new Refused(`a ${typeof value} is not JSON`)
   }
-}
-
-function copyObject(value: object, walk: Walk): unknown {
   if (walk.open.includes(value)) throw new Refused('a value that contains itself is not JSON')
   if (walk.open.length >= depthMax) throw new Refused(`it is nested more than ${depthMax} levels deep`)
   walk.open.push(value)
   walk.size += 2
-  const made = Array.isArray(value) ? copyList(value, walk) : copyRecord(value, walk)
+  const list = Array.isArray(value) ? (value as readonly unknown[]) : null
+  if (list === null) checkPrototype(Object.getPrototypeOf(value) as object | null)
+  if (Object.getOwnPropertySymbols(value).length > 0) throw new Refused('a property named by a symbol is not JSON')
+  const made: unknown[] | Record<string, unknown> = list === null ? {} : []
+  const keys = list === null ? Object.keys(value) : noKeys
+  let place = 0
+  try {
+    if (list !== null) for (; place < list.length; place++) (made as unknown[]).push(copy(list[place], walk))
+    for (; place < keys.length; place++) {
+      const key = keys[place] as string
+      const item = (value as Record<string, unknown>)[key]
+      if (item === undefined) continue
+      if (key === '__proto__') throw new Refused('a property named __proto__ is not allowed')
+      walk.size += key.length + 4
+      ;(made as Record<string, unknown>)[key] = copy(item, walk)
+    }
+  } catch (error) {
+    walk.path.push(list === null ? (keys[place] as string) : place)
+    throw error
+  }
+  if (list !== null) checkNames(list)
   walk.open.pop()
   return Object.freeze(made)
 }
 
-const namedBySymbol = 'a property named by a symbol is not JSON'
+const noKeys: readonly string[] = Object.freeze([])
 
-function copyList(list: readonly unknown[], walk: Walk): unknown[] {
-  if (Object.getOwnPropertySymbols(list).length > 0) throw new Refused(namedBySymbol)
-  const made: unknown[] = []
-  let place = 0
-  try {
-    for (; place < list.length; place++) made.push(copy(list[place], walk))
-  } catch (error) {
-    walk.path.push(place)
-    throw error
-  }
-  // By now each place has something in it: what is more than these has a name.
+/** By now each place of it has something in it: what is more than these has a name. */
+function checkNames(list: readonly unknown[]): void {
   const keys = Object.keys(list)
   if (keys.length > list.length) throw new Refused(`a list with a property of its own, ${keys[list.length]}, is not JSON`)
-  return made
 }
 
-function copyRecord(record: object, walk: Walk): Record<string, unknown> {
-  const prototype = Object.getPrototypeOf(record) as object | null
+function checkPrototype(prototype: object | null): void {
   if (prototype !== null && prototype !== Object.prototype && !isPlain(prototype))
     throw new Refused(`an instance of ${nameOf(prototype)} is not JSON`)
-  if (Object.getOwnPropertySymbols(record).length > 0) throw new Refused(namedBySymbol)
-  const made: Record<string, unknown> = {}
-  const keys = Object.keys(record)
-  let place = 0
-  try {
-    for (; place < keys.length; place++) {
-      const key = keys[place] as string
-      const item = (record as Record<string, unknown>)[key]
-      if (item === undefined) continue
-      if (key === '__proto__') throw new Refused('a property named __proto__ is not allowed')
-      walk.size += key.length + 4
-      made[key] = copy(item, walk)
-    }
-  } catch (error) {
-    walk.path.push(keys[place] as string)
-    throw error
-  }
-  return made
 }
 
 /** The prototype of the plain objects of another realm. */

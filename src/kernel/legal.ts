@@ -70,7 +70,8 @@ function whatIsWrong(state: State, branch: Branch, action: Action, targets: Read
 
 function wrongFork(state: State, branch: Branch, action: Fork, targets: ReadonlyMap<string, boolean>): string | null {
   let before: string | null = null
-  for (const { to } of action.calls) {
+  for (let place = 0; place < action.calls.length; place++) {
+    const { to } = action.calls[place] as Fork['calls'][number]
     // Thousands of calls are mostly to one agent.
     if (to !== before && !hasEdge(targets, to)) return `may not fork to ${whyNot(targets, to)}`
     before = to

@@ -11,30 +11,41 @@ export type Effect =
   | { readonly type: 'timer.wait'; readonly timer: Timer }
   | { readonly type: 'undo.perform'; readonly undo: UndoAttempt }
 
-/** Everything that is owed. */
-export function outstanding(state: State): Effect[] {
-  return owedSince(null, state).begun
+/** What came to be owed, and what no longer is. */
+export interface Owed {
+  /** The turns to perform, in the order in which they have started: a wide fork owes thousands at once. */
+  readonly turns: readonly Attempt[]
+  readonly others: readonly Exclude<Effect, { type: 'turn.perform' }>[]
+  readonly timersGone: readonly string[]
 }
 
-/** What came to be owed, and what no longer is, between two states; costs as much as the difference. Mostly little of it has changed. */
-export function owedSince(before: State | null, after: State): { readonly begun: Effect[]; readonly timersGone: readonly string[] } {
+/** Everything that is owed. */
+export function outstanding(state: State): Effect[] {
+  return effectsOf(owedSince(null, state))
+}
+
+export function effectsOf({ turns, others }: Owed): Effect[] {
+  return [...turns.map((attempt) => ({ type: 'turn.perform', attempt }) as const), ...others]
+}
+
+/** What has changed of it between two states; costs as much as the difference. Mostly little of it has. */
+export function owedSince(before: State | null, after: State): Owed {
   const { branches, seq, aborting, timers, undo } = before ?? newState
-  const begun: Effect[] = []
+  const others: Exclude<Effect, { type: 'turn.perform' }>[] = []
   let timersGone: readonly string[] = none
-  if (branches !== after.branches)
-    for (const attempt of Branches.begunSince(branches, seq, after.branches).sort((a, b) => a.seq - b.seq))
-      begun.push({ type: 'turn.perform', attempt })
+  const turns = branches === after.branches ? noTurns : Branches.begunSince(branches, seq, after.branches).sort((a, b) => a.seq - b.seq)
   if (aborting !== after.aborting)
-    for (const [, attempt] of Trie.changes(aborting, after.aborting).set) begun.push({ type: 'turn.abort', attempt })
+    for (const [, attempt] of Trie.changes(aborting, after.aborting).set) others.push({ type: 'turn.abort', attempt })
   if (timers !== after.timers) {
     const { set, gone } = Trie.changes(timers, after.timers)
-    for (const [, timer] of set) begun.push({ type: 'timer.wait', timer })
+    for (const [, timer] of set) others.push({ type: 'timer.wait', timer })
     timersGone = gone
   }
   if (undo.running !== after.undo.running)
     for (const [, run] of Trie.changes(undo.running, after.undo.running).set.toSorted(([, a], [, b]) => a.seq - b.seq))
-      begun.push({ type: 'undo.perform', undo: run })
-  return { begun, timersGone }
+      others.push({ type: 'undo.perform', undo: run })
+  return { turns, others, timersGone }
 }
 
 const none: readonly string[] = Object.freeze([])
+const noTurns: readonly Attempt[] = Object.freeze([])

@@ -52,7 +52,7 @@ export function contributions(barrier: Barrier, deciding: readonly number[] | nu
   for (let index = 0; index < barrier.calls.length; index++) {
     const slot = barrier.slots.get(index)
     if (counted?.has(index) === false || (slot?.status !== 'arrived' && slot?.status !== 'escaped')) continue
-    for (const item of slot.carried) (item.for === barrier.id ? here : outward).push(item)
+    if (slot.carried.length > 0) for (const item of slot.carried) (item.for === barrier.id ? here : outward).push(item)
   }
   return { here: byId(here, (item) => item.branch), outward }
 }
@@ -60,7 +60,10 @@ export function contributions(barrier: Barrier, deciding: readonly number[] | nu
 /** The values of the slots that arrived, in slot order; a slot that arrived with none gives `undefined`, which JSON can't hold in a list. */
 export function valuesOf(slots: readonly Slot[]): readonly unknown[] {
   const values: unknown[] = []
-  for (const slot of slots) if (slot.status === 'arrived') values.push(slot.value)
+  for (let place = 0; place < slots.length; place++) {
+    const slot = slots[place] as Slot
+    if (slot.status === 'arrived') values.push(slot.value)
+  }
   return values
 }
 

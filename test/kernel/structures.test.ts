@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { ActivityLog } from '../../src/kernel/activity-log.js'
 import { byId, compareIds } from '../../src/kernel/ids.js'
 import { jsonSize, sameJson, toJson } from '../../src/kernel/json.js'
-import { outstanding, owedSince } from '../../src/kernel/outstanding.js'
+import { effectsOf, outstanding, owedSince } from '../../src/kernel/outstanding.js'
 import { reachOf } from '../../src/kernel/reach.js'
 import { SlotMap } from '../../src/kernel/slot-map.js'
 import type { ActivityRecord, SettledSlot, State } from '../../src/kernel/state.js'
@@ -441,12 +441,13 @@ describe('what is outstanding', () => {
     everyOrder(play, () => {}, { onStep: ({ state }) => states.push(state) })
     for (const before of states.slice(0, 40))
       for (const after of states.slice(0, 40)) {
-        const { begun, timersGone } = owedSince(before, after)
+        const since = owedSince(before, after)
+        const begun = effectsOf(since)
         const here = new Set(named(outstanding(before)))
         const there = named(outstanding(after))
         expect(named(begun).filter((effect) => !there.includes(effect))).toEqual([])
         for (const effect of there) if (!here.has(effect)) expect(named(begun)).toContain(effect)
-        expect(timersGone.toSorted()).toEqual([...before.timers.keys()].filter((id) => !after.timers.has(id)).sort())
+        expect(since.timersGone.toSorted()).toEqual([...before.timers.keys()].filter((id) => !after.timers.has(id)).sort())
         pairs++
       }
     expect(pairs).toBeGreaterThan(400)

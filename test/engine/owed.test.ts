@@ -1,0 +1,158 @@
+/** Of a wide fork only so many turns are made ready at a time: what happens to the others before their time comes. */
+import { expect, test } from 'vitest'
+import { virtualClock } from 'tutti/testing'
+import { lasting } from '../graph/lasting.js'
+import { deferred, forksEach, hub, opened, rest, solo, type WorkerTurn } from './opened.js'
+
+const width = 3_000
+const requests = Array.from({ length: width }, (_, index) => index)
+
+/** Workers that answer, and how often each has begun; `first` is called in the first of them. */
+function counting(first: (turn: WorkerTurn) => unknown = () => {}) {
+  const begun: number[] = []
+  const work = async (turn: WorkerTurn): Promise<unknown> => {
+    begun.push(turn.request as number)
+    if (begun.length === 1) first(turn)
+    await rest(1)
+    return turn.reply(turn.request)
+  }
+  return { begun, work }
+}
+
+const inOrder = (begun: readonly number[]): number[] => begun.toSorted((a, b) => a - b)
+
+test('they begin in the order of the fork, and not all of them before others have their turn', async () => {
+  await using tutti = await opened({ invariants: false })
+  const other = deferred<Promise<unknown>>()
+  let before = -1
+  const small = solo((turn) => {
+    before = begun.length
+    return turn.finish('small')
+  })
+  const { begun, work } = counting(() => other.resolve(tutti.execute(small)))
+  const run = await tutti.start(hub(forksEach(requests), work))
+  await other.promise
+  expect(before).toBeGreaterThan(0)
+  expect(before).toBeLessThan(width)
+  expect(await run.output()).toEqual(requests)
+  expect(begun).toEqual(requests)
+})
+
+test('paused and resumed again and again, each begins once', async () => {
+  await using tutti = await opened({ invariants: false })
+  const steered = deferred<Promise<void>>()
+  const { begun, work } = counting(() => steered.resolve(steer()))
+  const run = await tutti.start(hub(forksEach(requests), work))
+  async function steer(): Promise<void> {
+    for (let times = 0; times < 4; times++) {
+      await run.pause()
+      await run.resume()
+    }
+  }
+  await steered.promise
+  expect(await run.output()).toEqual(requests)
+  expect(inOrder(begun)).toEqual(requests)
+})
+
+test('none begins after its run was cancelled, which ends', async () => {
+  await using tutti = await opened({ invariants: false })
+  const cancelled = deferred<Promise<number>>()
+  const { begun, work } = counting(() => cancelled.resolve(run.cancel().then(() => begun.length)))
+  const run = await tutti.start(hub(forksEach(requests), work))
+  const before = await cancelled.promise
+  expect((await run.result()).status).toBe('cancelled')
+  await rest()
+  expect(begun.length).toBe(before)
+  expect(before).toBeLessThan(width)
+})
+
+test('those that a join no longer waits for do not begin', async () => {
+  await using tutti = await opened({ invariants: false })
+  const { begun, work } = counting()
+  const first = (turn: WorkerTurn): unknown => (turn.request === 0 ? (begun.push(0), turn.reply('first')) : work(turn))
+  expect(await tutti.execute(hub(forksEach(requests, 'any'), first))).toEqual(['first'])
+  await rest()
+  expect(begun.length).toBeLessThan(width)
+})
+
+test('while their agent is stopped they wait, and each begins once when it works again', async () => {
+  await using tutti = await opened({ invariants: false })
+  const stopping = deferred<Promise<unknown>>()
+  const { begun, work } = counting(() => stopping.resolve(tutti.agents.pause('W')))
+  const run = await tutti.start(hub(forksEach(requests), work))
+  await stopping.promise
+  await rest()
+  const before = begun.length
+  expect(before).toBeLessThan(width)
+  await rest()
+  expect(begun.length).toBe(before)
+  await tutti.agents.resume('W')
+  expect(await run.output()).toEqual(requests)
+  expect(inOrder(begun)).toEqual(requests)
+})
+
+test("those of an agent that is held up and let go at once don't begin twice, although their branches go on", async () => {
+  await using tutti = await opened({ invariants: false })
+  const many = Array.from({ length: 6_000 }, (_, index) => index)
+  const begun: unknown[] = []
+  const steered = deferred<Promise<unknown>>()
+  const work = {
+    act: {
+      request: (turn: WorkerTurn) => {
+        if (begun.push(turn.request) === 1) steered.resolve(holdUp())
+        return turn.ask(turn.request)
+      },
+      answer: (turn: WorkerTurn) => turn.reply(turn.request),
+    },
+  }
+  const holdUp = async (): Promise<void> => {
+    await tutti.agents.pause('W')
+    // Some find their agent paused, others have yet to look.
+    await rest(3)
+    await tutti.agents.resume('W')
+  }
+  const run = await tutti.start(hub(forksEach(many), work))
+  await steered.promise
+  while ((await run.asks()).length < many.length) await rest()
+  await rest()
+  expect(begun).toHaveLength(many.length)
+  await run.cancel()
+})
+
+test('an engine that is closed begins no more of them; the next begins those that have not answered', async () => {
+  const store = lasting()
+  const closing = deferred<Promise<number>>()
+  const { begun, work } = counting(() => closing.resolve(first.close().then(() => begun.length)))
+  const definition = hub(forksEach(requests), work)
+  const first = await opened({ store, invariants: false })
+  const { id } = await first.start(definition)
+  const before = await closing.promise
+  await rest()
+  expect(begun.length).toBe(before)
+  expect(before).toBeLessThan(width)
+  await using second = await opened({ store, definitions: [definition], invariants: false })
+  expect(await (await second.run(id)).output()).toEqual(requests)
+  expect([...new Set(inOrder(begun))]).toEqual(requests)
+})
+
+test('of a run that somebody else has taken over no more of them begin', async () => {
+  const store = lasting()
+  const clock = virtualClock()
+  const fencing = deferred<Promise<number>>()
+  const fence = async (): Promise<number> => {
+    const [peer] = (await store.beat(2)).filter(({ worker }) => worker === 1)
+    return store.fence({ worker: 1, beat: peer?.beat ?? 0 }, Date.now())
+  }
+  const old = counting(() => fencing.resolve(fence()))
+  await using first = await opened({ store, clock, invariants: false })
+  const { id } = await first.start(hub(forksEach(requests), old.work))
+  const next = counting()
+  await using second = await opened({ store, definitions: [hub(forksEach(requests), next.work)], invariants: false })
+  expect(await fencing.promise).toBe(1)
+  expect(await (await second.run(id)).output()).toEqual(requests)
+  expect(old.begun.length).toBeLessThan(width)
+  const twice = old.begun.filter((request) => next.begun.includes(request))
+  // What had begun and not answered is begun again; nothing else is.
+  expect(twice.length).toBeLessThan(width / 2)
+  expect(inOrder([...new Set([...old.begun, ...next.begun])])).toEqual(requests)
+})
