@@ -211,10 +211,11 @@ class Checker {
     if (unknown !== null) return { problem: unknown }
     const { compensate } = fork
     if (compensate !== undefined && typeof compensate !== 'boolean') return { problem: 'the compensate of a fork is true or false' }
-    const calls: Call[] = []
+    const listed = fork['calls'] as readonly unknown[]
+    // What was taken when it was made needs no list of its own.
+    const calls: Call[] = this.#taken !== null ? (listed as Call[]) : []
     const { agents } = this.#definition
     let isFree = true
-    const listed = fork['calls'] as readonly unknown[]
     for (let index = 0; index < listed.length; index++) {
       const call = listed[index]
       const to = typeof call === 'object' && call !== null ? (call as { to?: unknown }).to : undefined
@@ -222,8 +223,7 @@ class Checker {
       const other = otherThanCall(call as object)
       if (other !== null) return { problem: `call ${index} of the fork has no option '${other}': a call is { to, request }` }
       if (agents[to]?.input !== undefined) isFree = false
-      if (this.#taken !== null) calls.push(call as Call)
-      else {
+      if (this.#taken === null) {
         const request = asJson((call as { request?: unknown }).request, `the request to ${to}`)
         if ('problem' in request) return { problem: `call ${index} of the fork: ${request.problem}` }
         calls.push(Object.freeze({ to, ...given('request', request.value) }))

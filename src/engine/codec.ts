@@ -159,11 +159,10 @@ function lengthOf(value: unknown, most: number): number {
     for (let place = 0; place < value.length && length < most; place++) length += 1 + lengthOf(value[place], most - length)
     return length
   }
-  const keys = Object.keys(value)
-  for (let place = 0; place < keys.length && length < most; place++) {
-    const key = keys[place] ?? ''
+  for (const key in value) {
     const item = (value as Record<string, unknown>)[key]
     if (item !== undefined) length += key.length + 4 + lengthOf(item, most - length)
+    if (length >= most) return length
   }
   return length
 }

@@ -1,5 +1,5 @@
 import { childBranch } from './ids.js'
-import { attemptAt, copyOf, type Fates, never, noFates, oneOf, type Siblings, slotIn } from './siblings.js'
+import { attemptAt, copyOf, type Fates, idAt, never, noFates, oneOf, type Siblings, slotIn } from './siblings.js'
 import type { Attempt, Barrier, Branch } from './state.js'
 import { type Edit, Trie } from './trie.js'
 
@@ -133,30 +133,31 @@ export class Branches {
       own.#size++
       return own
     }
-    return this.openFirst(barrier, parent, 1, ticket, edit)
+    return this.openFirst(barrier, parent, [childBranch(parent.id, barrier.firstChild)], ticket, edit)
   }
 
   /** The same for all children of a fork, or the first of them, with their places one after the other. */
-  openFirst(barrier: Barrier, parent: Branch, opened: number, ticket: number, edit: Edit | null): Branches {
+  openFirst(barrier: Barrier, parent: Branch, ids: readonly string[], ticket: number, edit: Edit | null): Branches {
     const own = this.by(edit)
     const made: Siblings = {
       scope: barrier.id,
       opener: parent.id,
       first: barrier.firstChild,
+      ids,
       from: parent.agent,
       calls: barrier.calls,
       depth: parent.depth + 1,
       ticket,
       fates: noFates(barrier.calls.length),
       edit,
-      opened,
+      opened: ids.length,
       started: 0,
       startSeq: 0,
       startAt: 0,
     }
     if (own.#alike.size === 0) own.beginLog(0)
     own.#alike = own.#alike.set(parent.id, [...(own.#alike.get(parent.id) ?? noFamily), made], edit)
-    own.#size += opened
+    own.#size += ids.length
     return own
   }
 
@@ -274,10 +275,9 @@ export class Branches {
 
   /** Those of the first slots that are not kept by themselves. */
   private those(siblings: Siblings, slots: number): Branch[] {
-    const { opener, first } = siblings
     const those: Branch[] = []
     for (let slot = 0; slot < slots; slot++)
-      if (this.isHere(siblings, slot)) those.push(this.one(siblings, slot, childBranch(opener, first + slot)))
+      if (this.isHere(siblings, slot)) those.push(this.one(siblings, slot, idAt(siblings, slot)))
     return those
   }
 

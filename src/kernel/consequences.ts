@@ -5,10 +5,10 @@ import type { Draft } from './draft.js'
 import { emit, emitFolded, none } from './draft.js'
 import { endIfOver } from './ending.js'
 import { startAll } from './fold-turns.js'
-import { childBranch, innermostFirst } from './ids.js'
+import { innermostFirst } from './ids.js'
 import { decideGates } from './gate.js'
 import { meet } from './rendezvous.js'
-import { messageAt, type Siblings } from './siblings.js'
+import { idAt, messageAt, type Siblings } from './siblings.js'
 import { branchOf, shapeOf } from './state.js'
 import { nothingDone } from './undo-state.js'
 
@@ -71,13 +71,13 @@ function checkTurns(draft: Draft): void {
 /** All of a wide fork at once: nothing has happened to any of them since they were opened, one after the other. */
 function startSiblings(draft: Draft, siblings: Siblings): void {
   const { state, at } = draft
-  const { opened, opener, first, calls } = siblings
+  const { opened, calls } = siblings
   startAll(state, siblings, state.seq + 1, at)
   emitFolded(draft, opened, (slot, seq) => ({
     seq,
     at,
     type: 'turn.started',
-    branch: childBranch(opener, first + slot),
+    branch: idAt(siblings, slot),
     agent: calls[slot]?.to ?? '',
     turn: 1,
     attempt: 1,

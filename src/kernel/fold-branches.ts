@@ -114,9 +114,8 @@ export function openAll(state: Folding, id: string, opener: string): readonly st
   const parent = branchOf(state, opener)
   if (!isOfAlike(barrier, parent) || barrier.approaching.length > 0 || state.undo.frontier.has(opener)) return null
   const { calls, firstChild } = barrier
-  const ids: string[] = []
-  for (let slot = 0; slot < calls.length; slot++) ids.push(childBranch(opener, firstChild + slot))
-  state.branches = state.branches.openFirst(barrier, parent, ids.length, state.queue.tail, state.edit)
+  const ids = calls.map((_, slot) => childBranch(opener, firstChild + slot))
+  state.branches = state.branches.openFirst(barrier, parent, ids, state.queue.tail, state.edit)
   changingBranch(state, opener).children += ids.length
   state.branchesUsed += ids.length
   state.queue = state.queue.pushAll(ids, state.edit)

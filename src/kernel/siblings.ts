@@ -10,6 +10,8 @@ export interface Siblings {
   readonly opener: string
   /** The ordinal of the one at slot 0; the others follow. */
   readonly first: number
+  /** The ids of those that were opened at once: they are in the events of that too, and not made again. */
+  readonly ids: readonly string[]
   /** Who asks, and what for. */
   readonly from: string
   readonly calls: Barrier['calls']
@@ -64,6 +66,7 @@ export function copyOf(siblings: Siblings, fates: Fates, edit: Edit | null): Sib
     scope: siblings.scope,
     opener: siblings.opener,
     first: siblings.first,
+    ids: siblings.ids,
     from: siblings.from,
     calls: siblings.calls,
     depth: siblings.depth,
@@ -82,9 +85,14 @@ export function noFates(width: number): Fates {
   return { parted: nothing(), held: nothing(), actions: [], left: nothing(), gone: 0 }
 }
 
+export function idAt({ ids, opener, first }: Siblings, slot: number): string {
+  return ids[slot] ?? childBranch(opener, first + slot)
+}
+
 /** The first attempt of one that has started. */
-export function attemptAt({ opener, first, calls, startAt, startSeq }: Siblings, slot: number): Attempt {
-  return { branch: childBranch(opener, first + slot), agent: calls[slot]?.to ?? '', turn: 1, attempt: 1, at: startAt, seq: startSeq + slot }
+export function attemptAt(siblings: Siblings, slot: number): Attempt {
+  const { calls, startAt, startSeq } = siblings
+  return { branch: idAt(siblings, slot), agent: calls[slot]?.to ?? '', turn: 1, attempt: 1, at: startAt, seq: startSeq + slot }
 }
 
 /** What one of them is asked. */

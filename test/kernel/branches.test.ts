@@ -76,11 +76,13 @@ function openedAll(version: Version, fork: (typeof forks)[number], edit: number 
   const { width, scope } = fork
   if ((version.opened[scope] ?? 0) > 0) return version
   const model = new Map(version.model)
+  const ids: string[] = []
   for (let slot = 0; slot < width; slot++) {
     const made = branchOf(fork, slot, version.tail + slot)
     model.set(made.id, made)
+    ids.push(made.id)
   }
-  const branches = version.branches.openFirst(barrierOf(fork), parentOf(fork), width, version.tail, edit)
+  const branches = version.branches.openFirst(barrierOf(fork), parentOf(fork), ids, version.tail, edit)
   return { branches, model, opened: { ...version.opened, [scope]: width }, seq: version.seq + 1, tail: version.tail + width }
 }
 
