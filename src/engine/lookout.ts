@@ -94,6 +94,7 @@ export class Lookout {
   /** There is something to look at that no look has seen. */
   #lookAgain = false
   #failures = 0
+  #isRingLost = false
   /** How often it was heard that others have committed. */
   #heard = 0
   /** In this macrotask it was told that others have committed; `again`: and once more. */
@@ -209,10 +210,10 @@ export class Lookout {
 
   /** The runs that the store has given this worker, each with its epoch. What is not among them any more is lost. */
   async lookAtOurs(): Promise<ReadonlyMap<string, number>> {
-    const { store, worker, entries } = this.#port
+    const { entries } = this.#port
     // What becomes ours while the store is asked may not be in its answer.
     const held = [...entries.values()].flatMap((entry) => (entry.owner === null ? [] : [{ entry, owner: entry.owner }]))
-    const { owned, rung } = await store.mine(worker)
+    const { owned, rung } = await this.#mine()
     for (const { entry, owner } of held) if (entry.owner === owner && owned.get(entry.id) !== owner.epoch) this.#port.lost(entry)
     for (const id of rung) {
       const entry = entries.get(id)
@@ -221,6 +222,19 @@ export class Lookout {
       this.#port.wake(entry)
     }
     return owned
+  }
+
+  /** Who has rung the store says once: where its answer was lost, it may have been for any of our runs. */
+  async #mine(): Promise<{ readonly owned: ReadonlyMap<string, number>; readonly rung: Iterable<string> }> {
+    const isLost = this.#isRingLost
+    this.#isRingLost = false
+    try {
+      const { owned, rung } = await this.#port.store.mine(this.#port.worker)
+      return { owned, rung: isLost ? [...owned.keys(), ...rung] : rung }
+    } catch (error) {
+      this.#isRingLost = true
+      throw error
+    }
   }
 
   /**

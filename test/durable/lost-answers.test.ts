@@ -347,6 +347,25 @@ test('a pause of an agent holds back its turns in the process that was not told 
   expect(await run.output()).toBe('done')
 })
 
+test('what others say of a run is heard by its owner, although the answer in which the store tells of it once was lost', async () => {
+  const inner = memoryStore()
+  let lost = 0
+  const mine: Store['mine'] = async (worker) => {
+    const said = await inner.mine(worker)
+    if (said.rung.length > 0 && lost++ === 0) throw new TuttiError('STORE_UNAVAILABLE', 'the answer was lost')
+    return said
+  }
+  await using owner = await quiet({ ...inner, mine }, [asks])
+  await using other = await quiet(inner)
+  const { id } = await owner.start(asks)
+  await until('it asks', async () => (await other.asks()).length === 1)
+  const [ask] = await other.asks()
+  const run = await other.run(id)
+  await run.answer(ask?.id ?? '', 'yes')
+  await until('it has ended', async () => (await run.status()) === 'succeeded', 5_000)
+  expect(lost).toBe(1)
+})
+
 test('what a run waits for is what the store says, whichever commit was not acknowledged', async () => {
   const definition = solo((turn: SoloTurn) => turn.finish('done'))
   for (let at = 0; ; at++) {
