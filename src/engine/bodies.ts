@@ -134,10 +134,10 @@ export class Bodies {
     }
   }
 
-  /** Executes an attempt at a turn, if it is not executed already and its agent may act. */
+  /** Executes an attempt at a turn, if it is not executed already, its agent may act and its run is not stopped by a fault of ours. */
   dispatch(entry: RunEntry, attempt: Attempt): void {
     const { definition } = entry
-    if (definition === null || this.#port.engine.closed) return
+    if (definition === null || entry.broken !== null || this.#port.engine.closed) return
     // One for all executions of a run in a definition.
     if (entry.port?.definition !== definition) entry.port = new RunPort(this.#shared, entry, definition)
     const actor = entry.port.actorOf(attempt.agent)

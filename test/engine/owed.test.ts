@@ -1,6 +1,7 @@
 /** Of a wide fork only so many turns are made ready at a time: what happens to the others before their time comes. */
 import { expect, test } from 'vitest'
 import { virtualClock } from 'tutti/testing'
+import { memoryStore } from '../../src/stores/memory.js'
 import { lasting } from '../graph/lasting.js'
 import { deferred, forksEach, hub, opened, rest, solo, type WorkerTurn } from './opened.js'
 
@@ -155,4 +156,29 @@ test('of a run that somebody else has taken over no more of them begin', async (
   // What had begun and not answered is begun again; nothing else is.
   expect(twice.length).toBeLessThan(width / 2)
   expect(inOrder([...new Set([...old.begun, ...next.begun])])).toEqual(requests)
+})
+
+test('of a run that is stopped because its journal can not be read no more of them begin', async () => {
+  const inner = memoryStore()
+  let isCut = false
+  const load: typeof inner.load = async (id, options) => {
+    const loaded = await inner.load(id, options)
+    return loaded === null || !isCut ? loaded : { ...loaded, rows: loaded.rows.map((row) => ({ ...row, body: row.body.slice(0, 5) })) }
+  }
+  const stopped = deferred<number>()
+  const { begun, work } = counting(() => {
+    isCut = true
+    // The owner reads what another has said.
+    void other.run('r').then((run) => run.pause())
+  })
+  await using other = await opened({ store: inner })
+  const onLog = ({ message }: { message: string }): void => {
+    if (message.startsWith('the run is stopped')) stopped.resolve(begun.length)
+  }
+  await using tutti = await opened({ store: { ...inner, load }, onLog, invariants: false })
+  await tutti.start(hub(forksEach(requests), work), { id: 'r' })
+  const before = await stopped.promise
+  await rest()
+  expect(begun.length).toBe(before)
+  expect(before).toBeLessThan(width)
 })
