@@ -41,8 +41,8 @@ export interface LookoutPort {
 }
 
 /**
- * For so long an append of its owner shows that nobody else has the run, and that nobody had cancelled it: it would have been refused. It is
- * no longer than what passes between asking the store and starting an effect when a process is busy, and that nobody can close.
+ * For so long an append of its owner shows that nobody else has the run, and that nobody had cancelled it: it would have been refused; and so long
+ * what the store said last counts for all that begins in the same macrotask. It is no longer than what passes between asking the store and starting an effect when a process is busy, and that nobody can close.
  */
 const provenNs = 200_000n
 
@@ -100,6 +100,8 @@ export class Lookout {
   /** In this macrotask it was told that others have committed; `again`: and once more. */
   #told: 'no' | 'once' | 'again' = 'no'
   #asked = false
+  /** By the process's own clock. */
+  #askedAt = 0n
   readonly #askAgain = (): void => {
     this.#asked = false
   }
@@ -129,12 +131,14 @@ export class Lookout {
     return entry.owner !== null
   }
 
-  /** Asked once for all that goes on at the same time: in between, nothing happens that could change the answer. */
+  /** Asked once for all that goes on at the same time. Many turns that begin in one macrotask take a while, and the process may have been frozen between two. */
   #askMoved(): void {
-    if (this.#asked) return
     if (this.#port.seam === undefined) {
+      const now = process.hrtime.bigint()
+      if (this.#asked && now - this.#askedAt < provenNs) return
+      if (!this.#asked) queueMicrotask(this.#askAgain)
       this.#asked = true
-      queueMicrotask(this.#askAgain)
+      this.#askedAt = now
     }
     this.onMoved()
   }

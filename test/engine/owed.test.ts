@@ -158,6 +158,27 @@ test('of a run that somebody else has taken over no more of them begin', async (
   expect(inOrder([...new Set([...old.begun, ...next.begun])])).toEqual(requests)
 })
 
+test('of many that begin at once none does once its run is lost, if the process stood still in between', async () => {
+  // It tells nobody by itself, as no other process can.
+  const store = { ...memoryStore(), onMoved: () => () => {} }
+  const clock = virtualClock()
+  const work = (turn: WorkerTurn): unknown => {
+    if (begun.push(turn.request) === 10) {
+      // In the middle of a macrotask, as a frozen process has it.
+      for (let beat = 0; beat < 100; beat++) void store.fence({ worker: 1, beat }, 0)
+      const since = performance.now()
+      while (performance.now() < since + 5);
+      setImmediate(() => then.resolve(begun.length))
+    }
+    return turn.reply(turn.request)
+  }
+  const begun: unknown[] = []
+  const then = deferred<number>()
+  await using first = await opened({ store, clock, invariants: false })
+  await first.start(hub(forksEach(requests), work))
+  expect(await then.promise).toBe(10)
+})
+
 test('of a run that is stopped because its journal can not be read no more of them begin', async () => {
   const inner = memoryStore()
   let isCut = false
