@@ -1,5 +1,5 @@
 import type { Event } from '../kernel/event.js'
-import { eventsIn } from './lookout.js'
+import { decodeEvents, JournalDamaged } from './codec.js'
 import type { Loaded, Store } from './store.js'
 
 /** Part of a journal; `isLast`: nothing will ever follow it. `order` tells its run from another that has had the same id. */
@@ -28,10 +28,10 @@ export async function journalAfter(store: Store, runId: string, after: number, l
 /** The events that were loaded; null: the run was deleted before its large values could be read. */
 export async function eventsOf(store: Store, { row, rows }: Loaded, after: number): Promise<Event[] | null> {
   try {
-    return await eventsIn(store, row.id, rows, after)
+    return await decodeEvents(rows, after, (hash) => store.blob(hash))
   } catch (error) {
     const now = await store.load(row.id, { after: Number.MAX_SAFE_INTEGER })
     if (now?.row.order !== row.order) return null
-    throw error
+    throw error instanceof JournalDamaged ? error.of(row.id) : error
   }
 }

@@ -5,7 +5,8 @@ import type { State } from '../kernel/state.js'
 import { newState } from '../kernel/state.js'
 import { thrownText } from '../kernel/thrown-text.js'
 import { agentKind } from './agent-record.js'
-import { decodeEvents, JournalDamaged } from './codec.js'
+import { JournalDamaged } from './codec.js'
+import { eventsOf } from './journal.js'
 import { waitFor } from './out-of-reach.js'
 import type { RunEntry, Unsure } from './run-entry.js'
 import type { Seam } from './seam.js'
@@ -62,15 +63,6 @@ function isFollowing({ rows }: Append, found: readonly EventRow[]): boolean {
 /** Whether what the store has under the id of a run is the run that is known: that may have been deleted, and its id used again. */
 export function isSameRun({ order, state }: RunEntry, row: RunRow): boolean {
   return order === null ? row.startedAt === state.run?.startedAt : row.order === order
-}
-
-/** The events of rows of a run in a store. */
-export async function eventsIn(store: Store, run: string, rows: readonly EventRow[], after: number): Promise<Event[]> {
-  try {
-    return await decodeEvents(rows, after, (hash) => store.blob(hash))
-  } catch (error) {
-    throw error instanceof JournalDamaged ? error.of(run) : error
-  }
 }
 
 /** The agents that a run waits for, as the store knows it. */
@@ -322,7 +314,9 @@ export class Lookout {
         return
       }
       entry.seenAt = heard
-      const read = loaded === null ? [] : await eventsIn(store, entry.id, loaded.rows, entry.state.seq)
+      const read = loaded === null ? [] : await eventsOf(store, loaded, entry.state.seq)
+      // It was deleted meanwhile.
+      if (read === null) return await this.#readOn(entry)
       const marked = loaded === null || unsure === null ? entry.marked : await markedIn(store, loaded.row)
       const isThere = loaded !== null && unsure !== null && isFollowing(unsure.item, loaded.rows)
       if (isThere) this.#own(entry, unsure.item, loaded.row)

@@ -208,6 +208,23 @@ test('a run that is deleted while its large values are read is gone, not damaged
   expect(await codeOf(other.run('run').then((seen) => seen.report()))).toBe('RUN_NOT_FOUND')
 })
 
+test('who knew a run while it went on, and reads on when it is deleted, hears that it is gone, and may start another of its id', async () => {
+  const { one, store } = await two('memory')
+  const blob: Store['blob'] = async (hash) => {
+    await store.gc({ endedBefore: Number.MAX_SAFE_INTEGER, limit: 10 })
+    return store.blob(hash)
+  }
+  const other = await opened({ store: { ...store, blob } })
+  cleaning.push(() => other.close())
+  const run = await one.start(definition, { id: 'run', input: 'ask' })
+  const seen = await other.run('run')
+  await rest()
+  await run.answer('r~1', 'x'.repeat(100_000))
+  await run.result()
+  expect(await codeOf(seen.status())).toBe('RUN_NOT_FOUND')
+  expect(await (await other.start(definition, { id: 'run', input: 'another' })).output()).toBe('another')
+})
+
 test('how a run has ended is said also while the store is out of reach', async () => {
   const { store } = await two('memory')
   let isOut = false
