@@ -115,7 +115,7 @@ export class Session implements AsyncDisposable {
       const entry = await engineOf(this.tutti).current(run)
       if (entry === null || entry.owner === null) return null
       // What was said and is not decided yet may be of any of them, and of many that are owed each has its time.
-      if (entry.queue.length > 0 || entry.owed !== null)
+      if (entry.queue.length > 0 || entry.owed > 0)
         return new Set(attemptsOf(entry.state).map(({ branch, turn, attempt }) => attemptId(branch, turn, attempt)))
       return new Set([...entry.executions.values()].filter(({ isAsleep }) => !isAsleep).map(({ id: of }) => of))
     })

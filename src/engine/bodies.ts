@@ -51,8 +51,15 @@ export interface BodiesPort {
 
 const undoLane = 'an undo'
 
-/** How many bodies begin in one macrotask, and how many turns of a run are dispatched in one. */
+/** How many bodies begin in one macrotask, and how many turns are dispatched in one. */
 const atOnce = 256
+
+/** Turns that have come to be owed together, and which of them is next. */
+interface Owed {
+  readonly entry: RunEntry
+  readonly turns: readonly Attempt[]
+  next: number
+}
 
 /**
  * The bodies of turns and of undos that this process executes.
@@ -67,8 +74,8 @@ export class Bodies {
   readonly #shared: SharedPort
   /** Those that begin in the next macrotask. */
   #beginning: Body[] = []
-  /** The runs with turns that are still to be dispatched. */
-  #owing: RunEntry[] = []
+  /** The turns that are still to be dispatched. */
+  #owing: Owed[] = []
   #isLetting = false
   /** What gives bodies their results. */
   #giving: (() => void)[] = []
@@ -105,33 +112,43 @@ export class Bodies {
    * that wait are copied whenever memory is collected.
    */
   dispatchAll(entry: RunEntry, turns: readonly Attempt[]): void {
-    const { owed } = entry
-    if (owed !== null) for (let place = 0; place < turns.length; place++) owed.turns.push(turns[place] as Attempt)
-    else if (turns.length <= atOnce || this.#port.engine.options.seam !== undefined)
-      for (let place = 0; place < turns.length; place++) this.dispatch(entry, turns[place] as Attempt)
-    else {
-      entry.owed = { turns: turns.slice(), next: 0 }
-      this.#owing.push(entry)
+    const isSoon = entry.owed === 0 && (turns.length <= atOnce || this.#port.engine.options.seam !== undefined)
+    if (isSoon) for (let place = 0; place < turns.length; place++) this.dispatch(entry, turns[place] as Attempt)
+    else if (turns.length > 0) {
+      entry.owed++
+      this.#owing.push({ entry, turns, next: 0 })
       if (!this.#isLetting) this.#letGoSoon()
     }
   }
 
-  /** Makes ready as many of those that wait for their time as begin at once. One may have begun and ended since, after its agent had been held up. */
+  /** Makes ready as many of those that wait for their time as begin at once, of all runs in the order in which they came. */
   #dispatchOwed(): void {
     let room = atOnce - this.#beginning.length
-    while (room > 0) {
-      const entry = this.#owing[0]
-      if (entry === undefined) return
-      const { owed, state } = entry
-      const attempt = owed?.turns[owed.next++]
-      if (owed === null || owed.next >= owed.turns.length) {
-        entry.owed = null
+    while (room-- > 0) {
+      const first = this.#owing[0]
+      if (first === undefined) return
+      const { entry, turns } = first
+      const attempt = turns[first.next++] as Attempt
+      if (first.next === turns.length) {
         this.#owing.shift()
+        entry.owed--
       }
-      if (attempt === undefined) continue
-      room--
-      if (state.branches.isLive(attempt)) this.dispatch(entry, attempt)
+      if (entry.state.branches.isLive(attempt)) this.dispatch(entry, attempt)
     }
+  }
+
+  /** The turns of a run that still wait for their time. */
+  owed(entry: RunEntry): ReadonlySet<string> {
+    const those =
+      entry.owed === 0 ? [] : this.#owing.filter(({ entry: of }) => of === entry).flatMap(({ turns, next }) => turns.slice(next))
+    return new Set(those.map(({ branch, turn, attempt }) => attemptId(branch, turn, attempt)))
+  }
+
+  /** What waits for its time waits no more. */
+  #dropOwed(entry: RunEntry): void {
+    if (entry.owed === 0) return
+    entry.owed = 0
+    this.#owing = this.#owing.filter(({ entry: of }) => of !== entry)
   }
 
   /** Executes an attempt at a turn, if it is not executed already, its agent may act and its run is not stopped by a fault of ours. */
@@ -308,7 +325,7 @@ export class Bodies {
 
   /** The run is paused: what has not begun is taken back. It is still owed, and whoever resumes the run has it executed. */
   pause(entry: RunEntry): void {
-    entry.owed = null
+    this.#dropOwed(entry)
     for (const { stage, attempt } of entry.executions.values()) if (stage !== 'running') this.#forgo(entry, attempt)
     for (const [of, undo] of entry.undos) {
       if (undo.stage === 'running') continue
@@ -324,7 +341,7 @@ export class Bodies {
 
   /** Another worker owns the run: nothing of it is said here any more. */
   fence(entry: RunEntry): void {
-    entry.owed = null
+    this.#dropOwed(entry)
     for (const execution of entry.executions.values()) {
       this.#takeBack(execution)
       execution.fence('another worker owns the run')

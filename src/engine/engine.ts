@@ -195,6 +195,7 @@ export class Engine {
       clock,
       entries: () => this.#entries.values(),
       dispatch: (entry, attempt) => this.#bodies.dispatch(entry, attempt),
+      owed: (entry) => this.#bodies.owed(entry),
       say: this.#say,
       changed: (entry) => {
         this.#loop.wake(entry)
@@ -564,7 +565,7 @@ export class Engine {
   #isIdle(entry: RunEntry): boolean {
     const { state, executions, undos, held } = entry
     // First what is mostly so: it is asked whenever a turn has ended.
-    if (entry.owed !== null || (executions.size > 0 && !this.#isAsleep(entry))) return false
+    if (entry.owed > 0 || (executions.size > 0 && !this.#isAsleep(entry))) return false
     if (state.aborting.size + state.undo.running.size + undos.size > 0 || saysMore(entry)) return false
     return executions.size > 0 || isHeldBack(state, held)
   }

@@ -15,6 +15,8 @@ export interface HeldTurnsPort {
   readonly clock: Clock
   entries(): Iterable<RunEntry>
   dispatch(entry: RunEntry, attempt: Attempt): void
+  /** Those that wait for their time, by their ids. */
+  owed(entry: RunEntry): ReadonlySet<string>
   say(entry: RunEntry, command: Command): void
   /** What a run waits for has changed. */
   changed(entry: RunEntry): void
@@ -79,7 +81,10 @@ export class HeldTurns {
   lookAgain(agent: string): void {
     for (const entry of this.#port.entries()) {
       if (!entry.held.delete(agent)) continue
-      for (const attempt of attemptsOf(entry.state)) if (attempt.agent === agent) this.again(entry, attempt)
+      // What waits for its time looks at its agent then.
+      const owed = this.#port.owed(entry)
+      for (const attempt of attemptsOf(entry.state))
+        if (attempt.agent === agent && !owed.has(attemptId(attempt.branch, attempt.turn, attempt.attempt))) this.again(entry, attempt)
       this.#port.changed(entry)
     }
   }

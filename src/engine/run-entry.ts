@@ -1,7 +1,7 @@
 import type { Internals } from '../define/definition.js'
 import type { Schema } from '../define/schema.js'
 import type { Command, Refusal } from '../kernel/command.js'
-import type { Attempt, State } from '../kernel/state.js'
+import type { State } from '../kernel/state.js'
 import { newState } from '../kernel/state.js'
 import type { Execution } from './execution.js'
 import type { RunPort } from './run-port.js'
@@ -38,12 +38,6 @@ export interface Unsure {
   readonly refusals: ReadonlyMap<Submission, Refusal> | null
 }
 
-/** Turns that are owed, and which of them is next. Some may be owed no more when their time comes. */
-export interface OwedTurns {
-  readonly turns: Attempt[]
-  next: number
-}
-
 /**
  * What a process knows of one run. It belongs to the loop that flushes: nobody else changes its state.
  *
@@ -78,8 +72,8 @@ export interface RunEntry {
   reading: Promise<void> | null
   broken: Error | null
   readonly executions: Map<string, Execution>
-  /** The turns that are still to be dispatched, where so many are owed at once that each waits for its time. */
-  owed: OwedTurns | null
+  /** How often turns have come to be owed that are still to be dispatched, where so many are owed at once that each waits for its time. */
+  owed: number
   /** The undos that run here, by what they undo. */
   readonly undos: Map<string, UndoExecution>
   /** What happened to it reaches the runs that it waits for. */
@@ -122,7 +116,7 @@ export function newEntry(id: string, definition: Internals | null): RunEntry {
     reading: null,
     broken: null,
     executions: new Map(),
-    owed: null,
+    owed: 0,
     undos: new Map(),
     aligned: done,
     alarms: new Map(),

@@ -1,4 +1,5 @@
 /** Of a wide fork only so many turns are made ready at a time: what happens to the others before their time comes. */
+import type { Store } from 'tutti'
 import { expect, test } from 'vitest'
 import { virtualClock } from 'tutti/testing'
 import { memoryStore } from '../../src/stores/memory.js'
@@ -118,6 +119,66 @@ test("those of an agent that is held up and let go at once don't begin twice, al
   await rest()
   expect(begun).toHaveLength(many.length)
   await run.cancel()
+})
+
+test('when their agent is terminated each fails once, also those that had found it paused before', async () => {
+  await using tutti = await opened({ invariants: false })
+  const ending = deferred<Promise<unknown>>()
+  const { begun, work } = counting(() => ending.resolve(end()))
+  const end = async (): Promise<void> => {
+    await tutti.agents.pause('W')
+    // Some find their agent paused, others have yet to look.
+    await rest(3)
+    await tutti.agents.terminate('W')
+  }
+  const many = Array.from({ length: 6_000 }, (_, index) => index)
+  const run = await tutti.start(hub(forksEach(many, 'settled'), { act: work, whenStopped: 'wait' }))
+  await ending.promise
+  expect((await run.result()).status).toBe('succeeded')
+  expect(begun.length).toBeLessThan(many.length)
+  expect(tutti.refusals()).toEqual({})
+})
+
+test("those of a run come in their turn, although another one's branches go on again and again", async () => {
+  await using tutti = await opened({ invariants: false })
+  let asked = 0
+  const talk = (turn: WorkerTurn): unknown => (turn.turn > 8 ? turn.reply(0) : (asked++, turn.ask('?', { timeoutMs: 0 })))
+  const talking = await tutti.start(hub(forksEach(requests), talk))
+  await rest(3)
+  expect(await tutti.execute(hub(forksEach(requests), (turn: WorkerTurn) => turn.reply(asked)))).toHaveLength(width)
+  const before = asked
+  await talking.output()
+  expect(before).toBeLessThan(asked / 2)
+})
+
+test('of a run whose journal is found damaged no more of them begin', async () => {
+  const store = lasting()
+  const stopped = deferred()
+  let isDamaged = false
+  const damaged = new Proxy(store, {
+    get: (_, key) => {
+      if (key !== 'load') return store[key as keyof Store]
+      return async (...of: Parameters<Store['load']>) => {
+        const loaded = await store.load(...of)
+        return isDamaged && loaded !== null ? { ...loaded, rows: [{ seq: 1, n: 1, body: '' }] } : loaded
+      }
+    },
+  })
+  await using other = await opened({ store, invariants: false })
+  await using tutti = await opened({ store: damaged, invariants: false, graceMs: 10, onLog: () => stopped.resolve() })
+  const paused = deferred<Promise<void>>()
+  const pause = async (): Promise<void> => {
+    isDamaged = true
+    await (await other.run(run.id)).pause()
+  }
+  const { begun, work } = counting(() => paused.resolve(pause()))
+  const run = await tutti.start(hub(forksEach(requests), work))
+  await paused.promise
+  await stopped.promise
+  const before = begun.length
+  expect(before).toBeLessThan(width)
+  await rest()
+  expect(begun.length).toBe(before)
 })
 
 test('an engine that is closed begins no more of them; the next begins those that have not answered', async () => {
