@@ -34,7 +34,8 @@ interface Encoded {
 /** Events as rows of JSON text, with the values that are too large to stand in them. */
 export function encodeEvents(events: readonly Event[]): Encoded {
   // Most are few and small.
-  if (events.length > 0 && events.length < packMin && !events.some(isVast)) {
+  const areFew = events.length > 0 && events.length < packMin && !events.some(isVast)
+  if (areFew) {
     const body = jsonOf(events)
     if (body !== null && isPlain(body)) return { rows: [{ seq: events[0]?.seq ?? 0, n: events.length, body }], blobs: none }
   }
@@ -43,7 +44,7 @@ export function encodeEvents(events: readonly Event[]): Encoded {
   let blobs: Map<string, string> | null = null
   for (let from = 0; from < events.length; ) {
     const seq = events[from]?.seq ?? 0
-    const { items, n, isLarge } = rowFrom(events, from)
+    const { items, n, isLarge } = areFew ? { items: events, n: events.length, isLarge: true } : rowFrom(events, from)
     const body = isLarge ? null : jsonOf(items)
     if (body !== null && isPlain(body)) {
       rows.push({ seq, n, body })
@@ -51,10 +52,10 @@ export function encodeEvents(events: readonly Event[]): Encoded {
     } else {
       // What has something large in it is written event by event.
       const part = events.slice(from, from + Math.min(n, perRow))
-      blobs ??= new Map()
-      const [only] = part
-      // One is known to be large: it need not be written whole to see that.
-      const text = part.length === 1 && only !== undefined ? partsOf(only, blobs) : itemsOf(part, partsOf, blobs)
+      const into = (blobs ??= new Map<string, string>())
+      // What is known to be large need not be written whole to see that.
+      const isKnown = isLarge || part.length === 1
+      const text = isKnown ? part.map((event) => partsOf(event, into)).join(',') : itemsOf(part, partsOf, into)
       rows.push({ seq, n: part.length, body: `[${text}]` })
       from += part.length
     }

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, expectTypeOf, test } from 'vitest'
+import { expect, expectTypeOf, test, vi } from 'vitest'
 import { decodeEvents, encodeEvents } from '../../src/engine/codec.js'
 import type { EventRow } from '../../src/engine/store.js'
 import type { Event } from '../../src/kernel/event.js'
@@ -44,6 +44,17 @@ test.each<[string, unknown, number]>([
   expect(read).toHaveLength(apart)
   for (const { body } of rows) expect(body.length).toBeLessThan(64 * 1024)
   expect(Object.isFrozen(decoded[0])).toBe(true)
+})
+
+test.each<[string, readonly unknown[]]>([
+  ['by itself', [small]],
+  ['beside what is small', [small, 'between', 1]],
+])('what is large %s is written whole once, to see that it is', (_, values) => {
+  const writing = vi.spyOn(JSON, 'stringify')
+  encodeEvents(eventsOf(values))
+  const written = writing.mock.results.filter(({ value }) => String(value).length >= 64 * 1024)
+  writing.mockRestore()
+  expect(written).toHaveLength(1)
 })
 
 test('events are packed, and those of a row that come too early are left out', async () => {
