@@ -16,9 +16,11 @@ import type { Command } from '../kernel/command.js'
 import { decide } from '../kernel/decide.js'
 import type { Event } from '../kernel/event.js'
 import type { Failure } from '../kernel/failure.js'
-import { toJson } from '../kernel/json.js'
+import type { JoinData } from '../kernel/join.js'
+import { sameJson, toJson } from '../kernel/json.js'
 import type { TurnMessage } from '../kernel/message.js'
 import type { Problem } from '../kernel/problem.js'
+import { valuesOf } from '../kernel/reported.js'
 import type { State } from '../kernel/state.js'
 import { likely } from '../kernel/validate.js'
 import { attemptOf, branchOf, newState, requestsOf } from '../kernel/state.js'
@@ -31,7 +33,8 @@ import { LeapingClock } from './leaping-clock.js'
 /** What the turn is given. */
 export interface GivenTurn {
   request?: unknown
-  message?: Message
+  /** Of a join, `from` may be left out: it is made of the slots. */
+  message?: Message | { kind: 'join'; join: JoinData }
   state?: unknown
   models?: ModelFactory
   resources?: readonly Provided[]
@@ -65,9 +68,18 @@ const parts: Readonly<Record<Message['kind'], Readonly<Record<string, Kind>>>> =
 function messageProblems({ message }: GivenTurn): Problem[] {
   if (!aMessage.is(message)) return []
   const { kind, ...given } = message as Message & Record<string, unknown>
-  return Object.entries(parts[kind]).flatMap(([part, { is, words }]) =>
+  const problems = Object.entries(parts[kind]).flatMap(([part, { is, words }]) =>
     is(given[part]) ? [] : [{ code: 'BAD_OPTION', where: `message.${part}`, message: `${part} is ${words}, not ${shown(given[part])}` }],
   )
+  return problems.length > 0 || message?.kind !== 'join' ? problems : valueProblems(message.join)
+}
+
+/** The values of a join are said twice: an agent would be given those of its slots, whatever else was meant. */
+function valueProblems({ slots, values }: JoinData): Problem[] {
+  if (sameJson(values, valuesOf(slots))) return []
+  return [
+    { code: 'BAD_OPTION', where: 'message.join.values', message: 'values is a list of what the slots that arrived have, in their order' },
+  ]
 }
 
 const kinds: Readonly<Record<keyof GivenTurn, Kind>> = {
@@ -173,10 +185,18 @@ function owedTurn(
   if (message === undefined) return { journal, state: now }
   const branch = branchOf(now, caller === null ? 'r' : 'r.0')
   // What it was last asked stays the same in the turns that follow.
-  const told = jsonOf(message, 'message') as TurnMessage
+  const told = journaled(message)
   const requests = told.kind === 'request' ? null : told.kind === 'merged' ? told.requests : requestsOf(branch)
   const telling = { ...branch, message: told, requests }
   return { journal, state: { ...now, branches: now.branches.set(branch.id, telling) } }
+}
+
+/** As journals hold it: what a join has beside its slots is made of them. */
+function journaled(message: NonNullable<GivenTurn['message']>): TurnMessage {
+  if (message.kind !== 'join') return jsonOf(message, 'message') as TurnMessage
+  const { ok, slots, extra } = message.join
+  const { join } = jsonOf({ join: { ok, slots, extra } }, 'message') as { readonly join: JoinData }
+  return { kind: 'join', join: { ...join, values: valuesOf(join.slots) as JoinData['values'] } }
 }
 
 function jsonOf(value: unknown, what: string): unknown {

@@ -50,9 +50,25 @@ test('only a turn of an agent of a topology is played', async () => {
 })
 
 test('one turn takes the message that it is given', async () => {
-  const slots = [{ status: 'arrived' as const, to: 'Clerk', by: 'Clerk', value: 'hi' }]
-  const action = await playTurn(desk, 'Hub', { message: { kind: 'join', join: { ok: true, slots, extra: [], values: ['hi'] } as never } })
+  const slots = [{ index: 0, status: 'arrived' as const, to: 'Clerk', request: undefined, by: 'Clerk', value: 'hi' }]
+  const action = await playTurn(desk, 'Hub', { message: { kind: 'join', join: { ok: true, slots, extra: [], values: ['hi'] } } })
   expect(action).toEqual({ type: 'finish', output: ['hi'] })
+})
+
+test('a join is given as an agent has it, or as journals do', async () => {
+  const slots = [
+    { index: 0, to: 'Clerk', request: undefined, status: 'arrived', by: 'Clerk', value: 'hi' },
+    { index: 1, to: 'Poet', request: undefined, status: 'arrived', by: 'Poet', value: undefined },
+  ] as const
+  const join = { ok: true, slots, values: ['hi', undefined], extra: [] }
+  const played = (given: typeof join): Promise<unknown> => playTurn(desk, 'Hub', { message: { kind: 'join', join: given } })
+  expect(await played(join)).toEqual({ type: 'finish', output: ['hi'] })
+  const from = (to: string): unknown[] => slots.flatMap((slot) => (slot.to === to ? [slot.value] : []))
+  expect(await played({ ...join, from } as typeof join)).toEqual({ type: 'finish', output: ['hi'] })
+  await expect(played({ ...join, values: ['hi', 'rhymes'] })).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    message: expect.stringContaining('message.join.values: values is a list of what the slots that arrived have'),
+  })
 })
 
 test('one turn of a model says what its script says', async () => {
@@ -154,7 +170,7 @@ test('what an agent was asked is there in each of its turns', async () => {
       Judge: { act: (turn) => turn.reply([turn.request, turn.requests.length]) },
     },
   })
-  const join = { ok: true, slots: [], values: [], extra: [] } as never
+  const join = { ok: true, slots: [], values: [], extra: [] }
   expect(await playTurn(pair, 'Hub', { request: 5, message: { kind: 'join', join } })).toEqual({ type: 'finish', output: 5 })
   const requests = [
     { from: 'A', value: 'a' },
