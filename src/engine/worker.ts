@@ -24,6 +24,8 @@ export interface WorkerPort {
 
 /** How many beats make a time to live. */
 const beatsPerTtl = 4
+/** The longest that a timer can wait: one that is asked for more fires at once, again and again. */
+const tickMax = 2 ** 31 - 1
 /** How many runs are claimed at once, so that several workers share what is there. */
 const claimsMax = 64
 
@@ -172,7 +174,7 @@ export class Worker {
         signal.removeEventListener('abort', done)
         resolve()
       }
-      const timer = setTimeout(done, ms)
+      const timer = setTimeout(done, Math.min(ms, tickMax))
       if (store.promises.reach === 'process' || this.#port.executables().length === 0) timer.unref()
       signal.addEventListener('abort', done, { once: true })
     })

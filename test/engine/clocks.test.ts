@@ -61,3 +61,17 @@ test('whoever sleeps long finds out within a minute that the machine was asleep,
     vi.useRealTimers()
   }
 })
+
+test('a worker that may be silent for years does not beat all the time', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    const store = memoryStore()
+    let beats = 0
+    const beat: typeof store.beat = (worker) => (beats++, store.beat(worker))
+    await using _ = await opened({ store: { ...store, beat }, workerTtlMs: 2 ** 40 })
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(beats).toBe(1)
+  } finally {
+    vi.useRealTimers()
+  }
+})
