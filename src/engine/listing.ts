@@ -47,12 +47,14 @@ export async function listRuns(engine: Engine, filter: RunFilter = {}): Promise<
     ...(filter.tags !== undefined && { tags: filter.tags }),
     ...(filter.since !== undefined && { since: filter.since }),
     ...(filter.cursor !== undefined && { before: Number(filter.cursor) }),
-    limit,
+    // One more than is shown: whether there is another page is known by it.
+    limit: limit + 1,
   })
+  const shown = rows.slice(0, limit)
   const runs: RunSummary[] = []
-  for (const row of rows) runs.push(await summaryWithChildren(engine.options.store, row, engine.executes(row)))
-  const last = rows.at(-1)
-  return deepFreeze({ runs, ...(rows.length === limit && last !== undefined && { cursor: String(last.order) }) })
+  for (const row of shown) runs.push(await summaryWithChildren(engine.options.store, row, engine.executes(row)))
+  const last = shown.at(-1)
+  return deepFreeze({ runs, ...(rows.length > limit && last !== undefined && { cursor: String(last.order) }) })
 }
 
 /** The open asks of all runs, oldest first. */

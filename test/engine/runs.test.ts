@@ -141,6 +141,9 @@ test('runs are listed newest first, by status, definition, tags and pages', asyn
     if (cursor === undefined) break
   }
   expect(seen).toEqual(['R4', 'R3', 'R2', 'R1', 'R0'])
+  // After a page that is full and the last one there is none.
+  expect(Object.keys(await tutti.runs({ limit: 5 }))).toEqual(['runs'])
+  expect(Object.keys(await tutti.runs({ limit: 4 }))).toEqual(['runs', 'cursor'])
 })
 
 test('a summary says how a run stands and what it waits for', async () => {
