@@ -6,11 +6,16 @@ interface Found {
   readonly format?: string | null | undefined
 }
 
-type Next<T> = (specifier: string, context: object) => T
+/** Where it is looked for: in what was loaded from there. */
+interface Context {
+  readonly parentURL?: string | undefined
+}
+
+type Next<T> = (specifier: string, context: Context) => T
 
 /** Calls its hook in this thread, where Node can; before that, hooks had a thread of their own. */
 interface Hooking {
-  readonly registerHooks?: (hooks: { resolve(specifier: string, context: object, next: Next<Found>): Found }) => unknown
+  readonly registerHooks?: (hooks: { resolve(specifier: string, context: Context, next: Next<Found>): Found }) => unknown
 }
 
 /**
@@ -31,16 +36,17 @@ export function hintOf(error: unknown): string | undefined {
 }
 
 /** The hook, for a Node that gives it a thread of its own. */
-export async function resolve(specifier: string, context: object, next: Next<Promise<Found>>): Promise<Found> {
+export async function resolve(specifier: string, context: Context, next: Next<Promise<Found>>): Promise<Found> {
   try {
-    return asModule(await next(specifier, context))
+    const found = asModule(await next(specifier, context))
+    return isNamed(context) ? withoutRequire(found) : found
   } catch (error) {
     if (!isTutti(specifier)) throw error
     return next(specifier, { ...context, parentURL: import.meta.url })
   }
 }
 
-function resolveAtOnce(specifier: string, context: object, next: Next<Found>): Found {
+function resolveAtOnce(specifier: string, context: Context, next: Next<Found>): Found {
   try {
     return asModule(next(specifier, context))
   } catch (error) {
@@ -55,4 +61,14 @@ const isTutti = (specifier: string): boolean => specifier === 'tutti' || specifi
 function asModule(found: Found): Found {
   const url = found.url.replace(/(\.tsx?)(?:%3F|\?)tsx-commonjs.*$/, '$1')
   return /\.tsx?(?:\?|$)/.test(url) ? { ...found, url, format: 'module' } : found
+}
+
+const own = new URL('..', import.meta.url).href
+
+/** Whether it is a file that a command was given: those it imports are asked for by itself. */
+const isNamed = ({ parentURL }: Context): boolean => parentURL?.startsWith(own) === true
+
+/** CommonJS of TypeScript can't require a package of modules, as this one is, where hooks have a thread of their own. */
+function withoutRequire(found: Found): Found {
+  return /\.cts(?:\?|$)/.test(found.url) ? { ...found, format: 'module' } : found
 }

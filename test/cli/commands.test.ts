@@ -191,6 +191,16 @@ export default graph('several').step('only', { run: async () => { await using no
     })
   })
 
+  test.skipIf('registerHooks' in nodeModule)('in TypeScript that is named as CommonJS is run, with what it imports', async () => {
+    using place = new Place()
+    place.write('sum.cts', `import path = require('node:path')\nexport const sum = () => path.posix.join('a', 'b')`)
+    place.write(
+      'old.cts',
+      `import { graph } from 'tutti'\nimport { sum } from './sum.cts'\nexport default graph('old').step('a', { run: sum }).output(({ steps }) => steps.a)`,
+    )
+    expect(await place.tutti('run', 'old.cts')).toMatchObject({ code: 0, out: 'a/b\n' })
+  })
+
   test('that fails ends with 1 and says where it began; one that is refused says why', async () => {
     using place = new Place()
     place.write(
