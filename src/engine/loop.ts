@@ -12,7 +12,7 @@ import { thrownText } from '../kernel/thrown-text.js'
 import { agentKind } from './agent-record.js'
 import type { Backlog } from './backlog.js'
 import { weightOf } from './backlog.js'
-import { encodeEvents, encodeSnapshot } from './codec.js'
+import { encodeEvents, encodeSnapshot, signed } from './codec.js'
 import { waitFor } from './out-of-reach.js'
 import type { Outcome, RunEntry, Submission, Unsure } from './run-entry.js'
 import { dueAt, marksOf, statusOf, waitsOf } from './run-view.js'
@@ -362,10 +362,12 @@ export class Loop {
     // What is made here and can't be executed here is given back at once.
     if (entry.state === newState && entry.definition === null) series.decide({ type: 'run.release' })
     const { state, events, isQuiet } = series.made()
-    if (isQuiet && events.length > 0 && puts.length === 0 && isUndisturbed(entry))
-      return { entry, taken, refusals, state, events, item: this.#appendOf(entry, state, events, at), held: nobody, isQuiet }
-    const held = isOver(state) ? nobody : heldBy(entry)
-    return { entry, taken, refusals, state, events, item: this.#itemOf(entry, state, events, puts, at, held), held, isQuiet: false }
+    const isAlone = isQuiet && events.length > 0 && puts.length === 0 && isUndisturbed(entry)
+    const held = isAlone || isOver(state) ? nobody : heldBy(entry)
+    const item = isAlone ? this.#appendOf(entry, state, events, at) : this.#itemOf(entry, state, events, puts, at, held)
+    // Others may ask for the same at the same moment: whose it is must show, should the store not say what came of it.
+    if (item !== null && taken.some(({ owned }) => !owned)) item.rows = signed(item.rows, this.#port.worker)
+    return { entry, taken, refusals, state, events, item, held, isQuiet: isAlone }
   }
 
   /** A bug of ours, or a journal that can't be read, stops that run and keeps its journal; never the process. */
@@ -391,7 +393,7 @@ export class Loop {
     return item
   }
 
-  #itemOf(entry: RunEntry, state: State, events: readonly Event[], puts: readonly Put[], at: number, held: Holds): Append | null {
+  #itemOf(entry: RunEntry, state: State, events: readonly Event[], puts: readonly Put[], at: number, held: Holds): Changing<Append> | null {
     if (events.length === 0 && puts.length === 0 && !saysMore(entry)) return null
     const before = entry.state
     const item = this.#appendOf(entry, state, events, at)

@@ -1,11 +1,11 @@
 import { type Definition, graph, open, type Run, tool, topology, type Tutti, TuttiError } from 'tutti'
-import { explore, script } from 'tutti/testing'
+import { explore, script, virtualClock } from 'tutti/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { Store } from '../../src/engine/store.js'
 import { memoryStore } from '../../src/stores/memory.js'
 import { sqliteStore } from '../../src/stores/sqlite.js'
-import { codeOf, journal, rest, solo, type SoloTurn, untilAborted } from '../engine/opened.js'
+import { codeOf, deferred, journal, rest, solo, type SoloTurn, untilAborted } from '../engine/opened.js'
 import { Folder } from '../stores/folder.js'
 import { again, losing, type Lossy, lossy, refusing } from './lossy.js'
 import { patience, until } from './processes.js'
@@ -432,6 +432,56 @@ test('an engine whose store is gone can be closed while somebody waits to see ho
   await tutti.close()
   await seen
   expect(said).toBeLessThan(20)
+})
+
+describe('of several who ask for the same at the same moment one wins, also if the answer to another is lost', () => {
+  const asking = solo((turn: SoloTurn) => (turn.message.kind === 'answer' ? turn.finish(turn.message.value) : turn.ask('?')))
+  const places = { 'in memory': inMemory, 'in a file': inFiles }
+  type Call = (run: Run, ask: string, key?: string) => Promise<unknown>
+  const answer: Call = (run, ask, key) => run.answer(ask, 'yes', { key })
+  const resume: Call = (run, _, key) => run.resume({ key })
+
+  test.each([
+    ['D1 resumes', 'in memory', 'run.resumed', resume, 'RUN_NOT_PAUSED'],
+    ['D2 answers', 'in memory', 'ask.answered', answer, 'ASK_ALREADY_ANSWERED'],
+    ['D1 resumes', 'in a file', 'run.resumed', resume, 'RUN_NOT_PAUSED'],
+    ['D2 answers', 'in a file', 'ask.answered', answer, 'ASK_ALREADY_ANSWERED'],
+  ] as const)('%s, %s', async (_, where, text, call, code) => {
+    for (const owner of ['first', 'second'])
+      for (const keys of [[], ['a', 'b']]) {
+        using place = places[where]()
+        const inner = await place.make()
+        const won = deferred()
+        // The second is slower, finds that it was, and is not told.
+        const slow: Store = {
+          ...inner,
+          commit: async (batch) => {
+            if (!JSON.stringify(batch).includes(text)) return inner.commit(batch)
+            await won.promise
+            await inner.commit(batch)
+            throw new TuttiError('STORE_UNAVAILABLE', 'the acknowledgement was lost')
+          },
+        }
+        const clock = virtualClock()
+        const of = (store: Store, who: string) => open({ store, clock, onLog: () => {}, definitions: who === owner ? [asking] : [] })
+        const [first, second] = [await of(inner, 'first'), await of(slow, 'second')]
+        const { id } = await (owner === 'first' ? first : second).start(asking)
+        const [one, other] = [await first.run(id), await second.run(id)]
+        await until('it asks', async () => (await one.asks()).length === 1)
+        const [ask] = await one.asks()
+        if (text === 'run.resumed') await one.pause()
+        await other.status()
+        const late = codeOf(call(other, ask?.id ?? '', keys[1]))
+        await rest()
+        await call(one, ask?.id ?? '', keys[0])
+        won.resolve()
+        // What is not known to be done is not said to be; who asks again is told.
+        expect(await late, `the ${owner} owns it, keys ${keys}`).toBe('STORE_UNAVAILABLE')
+        expect(await codeOf(call(other, ask?.id ?? '', keys[1]))).toBe(code)
+        await Promise.all([first.close(), second.close()])
+        await inner.close()
+      }
+  })
 })
 
 describe('the explorer finds nothing where acknowledgements are lost', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, expectTypeOf, test, vi } from 'vitest'
-import { decodeEvents, encodeEvents } from '../../src/engine/codec.js'
+import { decodeEvents, encodeEvents, signed } from '../../src/engine/codec.js'
 import type { EventRow } from '../../src/engine/store.js'
 import type { Event } from '../../src/kernel/event.js'
 import { soaking } from '../stores/child.js'
@@ -55,6 +55,20 @@ test.each<[string, readonly unknown[]]>([
   const written = writing.mock.results.filter(({ value }) => String(value).length >= 64 * 1024)
   writing.mockRestore()
   expect(written).toHaveLength(1)
+})
+
+test.each<[string, readonly unknown[]]>([
+  ['one', ['x']],
+  ['many, in several rows', Array.from({ length: 600 }, (_, index) => index)],
+  ['one that is stored apart', [large]],
+])('whose rows they are is not shown to who reads the events: %s', async (_, values) => {
+  const events = eventsOf(values)
+  const { rows, blobs } = encodeEvents(events)
+  const [mine, theirs] = [signed(rows, 1), signed(rows, 2)]
+  expect(mine[0]?.body).not.toBe(theirs[0]?.body)
+  expect(mine.map(({ seq, n }) => [seq, n])).toEqual(rows.map(({ seq, n }) => [seq, n]))
+  for (const found of [mine, theirs])
+    expect(await decodeEvents(found, 0, async (hash) => blobs.find((blob) => blob.hash === hash)?.body ?? null)).toStrictEqual(events)
 })
 
 test('events are packed, and those of a row that come too early are left out', async () => {
