@@ -10,6 +10,8 @@ export interface Difference {
 
 const linesMax = 12
 const longest = 160
+/** So much is shown before the first difference. */
+const around = 60
 
 /** Where two outcomes differ, in what makes their class. */
 export function differencesOf(kind: Class, a: Outcome, b: Outcome): Difference[] {
@@ -51,14 +53,22 @@ function leaves(where: string, a: unknown, b: unknown, found: Difference[]): voi
       found.push({ where: `${where} (order of keys)`, a: Object.keys(a).join(', '), b: Object.keys(b).join(', ') })
     return
   }
-  found.push({ where, a: shown(a), b: shown(b) })
+  found.push({ where, ...beside(shown(a), shown(b)) })
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
 
-function shown(value: unknown): string {
-  const text = value === undefined ? 'nothing' : JSON.stringify(value)
-  return text.length > longest ? `${text.slice(0, longest)}…` : text
+const shown = (value: unknown): string => (value === undefined ? 'nothing' : JSON.stringify(value))
+
+/** Two texts, cut so that where they differ can be seen. */
+function beside(a: string, b: string): Pick<Difference, 'a' | 'b'> {
+  let same = 0
+  while (same < a.length && a[same] === b[same]) same++
+  // What fits shows all that is before it as well.
+  const from = same < longest - around ? 0 : same - around
+  const cut = (text: string): string =>
+    `${from > 0 ? '…' : ''}${text.slice(from, from + longest)}${text.length > from + longest ? '…' : ''}`
+  return { a: cut(a), b: cut(b) }
 }
 
 /** What stands in one and not, or less often, in the other. */
@@ -74,12 +84,10 @@ function lines(where: string, a: string, b: string): Difference[] {
   }
   const onlyA = more(a, b)
   const onlyB = more(b, a)
-  const cut = (line: string | undefined): string => (line === undefined ? '—' : line.slice(0, longest))
-  if (onlyA.length + onlyB.length === 0) return [{ where: `order of ${where}s`, a: cut(a), b: cut(b) }]
+  if (onlyA.length + onlyB.length === 0) return [{ where: `order of ${where}s`, ...beside(a, b) }]
   return Array.from({ length: Math.min(linesMax, Math.max(onlyA.length, onlyB.length)) }, (_, index) => ({
     where,
-    a: cut(onlyA[index]),
-    b: cut(onlyB[index]),
+    ...beside(onlyA[index] ?? '—', onlyB[index] ?? '—'),
   }))
 }
 
@@ -89,8 +97,7 @@ function byKey(a: string, b: string): Difference[] {
   a.split('\n').forEach((line, index) => {
     const [key = '', ...rest] = line.split(': ')
     const [, ...theirs] = (other[index] ?? '').split(': ')
-    if (line !== other[index])
-      found.push({ where: `calls to ${key}`, a: rest.join(': ').slice(0, longest), b: theirs.join(': ').slice(0, longest) })
+    if (line !== other[index]) found.push({ where: `calls to ${key}`, ...beside(rest.join(': '), theirs.join(': ')) })
   })
   return found.slice(0, linesMax)
 }

@@ -17,9 +17,11 @@ export interface Effect {
   readonly late: boolean
 }
 
-const longest = 200
 /** What only looks changes nothing: what it saw shows in what its turn does with it. */
 const reads = /^(get|load|read|find|list|has|is|query|select|count|fetch|peek|exists|search|look)(?![a-z])/
+/** What databases call a query may write as well: its text says so. */
+const queries = /^query(?![a-z])/
+const writes = /^\s*(insert|update|delete|merge|replace|truncate|create|alter|drop)\b/i
 
 /** Watches what turns do with their resources. Values that are no objects, and what calls give back, are handed on as they are. */
 export class Effects {
@@ -54,7 +56,7 @@ export class Effects {
   #watched(name: string, method: string, found: Callable, self: unknown, of: Borrower, isLate: () => boolean): Callable {
     return (...args) => {
       const late = isLate()
-      if (late || !reads.test(method)) this.#note({ resource: name, call: callOf(method, args), about: aboutOf(method, args) }, of, late)
+      if (late || !looks(method, args)) this.#note({ resource: name, call: callOf(method, args), about: aboutOf(method, args) }, of, late)
       return Reflect.apply(found, self, args)
     }
   }
@@ -89,16 +91,26 @@ const asItIs = (value: object): ProxyHandler<object> => ({
 
 type Callable = (...args: readonly unknown[]) => unknown
 
+function looks(method: string, [first]: readonly unknown[]): boolean {
+  return reads.test(method) && !(queries.test(method) && typeof first === 'string' && writes.test(first))
+}
+
 const callOf = (method: string, args: readonly unknown[]): string => `${method}(${args.map(shown).join(', ')})`
 
 function aboutOf(method: string, [first]: readonly unknown[]): string | null {
-  return typeof first === 'string' || typeof first === 'number' ? `${method} ${String(first).slice(0, longest)}` : null
+  return typeof first === 'string' || typeof first === 'number' ? `${method} ${String(first)}` : null
 }
 
 function shown(value: unknown): string {
   try {
-    return (JSON.stringify(value) ?? String(value)).slice(0, longest)
+    return JSON.stringify(value, told) ?? String(value)
   } catch {
     return '…'
   }
+}
+
+/** What JSON has no form for would read the same whatever is in it. Who came into a collection first is of no matter. */
+function told(_: string, value: unknown): unknown {
+  if (value instanceof Map || value instanceof Set) return Array.from(value, (item: unknown) => JSON.stringify(item, told)).sort()
+  return typeof value === 'bigint' ? `${value}n` : value
 }

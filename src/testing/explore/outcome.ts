@@ -59,8 +59,8 @@ export interface Observing {
   readonly observe: ((report: Report) => unknown) | undefined
 }
 
-/** What came of a schedule. */
-export async function outcomeOf(played: Played, setting: Setting, observing: Observing): Promise<Outcome> {
+/** What came of a schedule. `drawn`: which of the ids in it were drawn at random. */
+export async function outcomeOf(played: Played, setting: Setting, observing: Observing, drawn: DrawnIds): Promise<Outcome> {
   const { journal } = played
   const [own, ...children] = countedRuns(played.journals)
   if (own === undefined) throw new Error('nothing was played')
@@ -73,12 +73,16 @@ export async function outcomeOf(played: Played, setting: Setting, observing: Obs
     ...(children.length > 0 && { runs: Object.fromEntries(children.map((of) => [of.run.slice(1), comparable(of)])) }),
   }
   if (told.output !== undefined) told.output = sorted('output', told.output, observing.bags)
+  const shown = shownOf(played, runs, counts)
+  const effects = played.crashes > 0 ? [] : played.effects.filter(counts)
+  const texts = [JSON.stringify([told, observed]), shown, ...effects.map(({ call }) => call)]
+  const random = await drawn(new Set(texts.flatMap(uuidsIn)))
   return {
     choices: JSON.stringify([report.choices, isCancelled(journal), faultsOf(played, setting), ...runs.flatMap(chosenIn)]),
     status: report.error === undefined ? report.status : `${report.status} ${report.error.code}`,
-    told: canonical(JSON.stringify([told, observed])),
-    shown: canonical(shownOf(played, runs, counts)),
-    effects: played.crashes > 0 ? null : effectsOf(played.effects, counts, observing.bags),
+    told: canonical(texts[0] ?? '', random),
+    shown: canonical(shown, random),
+    effects: played.crashes > 0 ? null : effectsOf(effects, observing.bags, random),
     journal,
     runs,
   }
@@ -144,15 +148,15 @@ function shownOf({ prompts }: Played, runs: readonly CountedRun[], counts: (plac
 
 function effectsOf(
   log: readonly Effect[],
-  counts: (place: Place) => boolean,
   bags: ReadonlySet<string>,
+  random: ReadonlySet<string>,
 ): { readonly bag: string; readonly order: string } {
   if (log.length === 0) return none
-  const counted = log.filter(counts)
-  const lines = counted.map(({ resource, call }) => `${resource}.${call}`)
+  const lines = log.map(({ resource, call }) => `${resource}.${nameless(call, random)}`)
   const ordered = new Map<string, string[]>()
-  counted.forEach(({ resource, about }, index) => {
-    if (about === null || bags.has(resource)) return
+  log.forEach(({ resource, about }, index) => {
+    // No two calls are about one thing that has been given an id at random.
+    if (about === null || bags.has(resource) || uuidsIn(about).some((id) => random.has(id))) return
     const key = `${resource} ${about}`
     const same = ordered.get(key) ?? []
     ordered.set(key, same)
@@ -180,14 +184,24 @@ function sorted(path: string, value: unknown, bags: ReadonlySet<string>): unknow
 
 const uuids = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi
 
+// Most texts have none, and that is seen at once.
+const uuidsIn = (text: string): readonly string[] => (text.includes('-') ? (text.match(uuids) ?? []) : [])
+
+/** Which of the ids of an outcome were drawn at random. */
+export type DrawnIds = (ids: ReadonlySet<string>) => Promise<ReadonlySet<string>>
+
 /** Ids that somebody drew at random are named by where they first appear. */
-function canonical(text: string): string {
-  // Most texts have none, and that is seen at once.
-  if (!text.includes('-') || text.search(uuids) < 0) return text
+function canonical(text: string, random: ReadonlySet<string>): string {
+  if (random.size === 0) return text
   const names = new Map<string, string>()
   return text.replace(uuids, (id) => {
+    if (!random.has(id)) return id
     const name = names.get(id) ?? `uuid-${names.size + 1}`
     names.set(id, name)
     return name
   })
 }
+
+/** The same where what appears first is a matter of order. */
+const nameless = (text: string, random: ReadonlySet<string>): string =>
+  random.size === 0 ? text : text.replace(uuids, (id) => (random.has(id) ? 'uuid' : id))

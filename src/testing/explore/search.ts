@@ -1,6 +1,6 @@
 import { differenceOf, matters } from './compare.js'
 import { following } from './following.js'
-import type { Class, Observing, Outcome } from './outcome.js'
+import type { Class, DrawnIds, Observing, Outcome } from './outcome.js'
 import { digestOf, outcomeOf, textOf } from './outcome.js'
 import type { Schedule } from './schedule.js'
 import { tokenOf } from './schedule.js'
@@ -57,6 +57,8 @@ export class Search {
   /** By all that is compared. */
   readonly #outcomes = new Map<string, Counted>()
   readonly #byChoices = new Map<string, Seen>()
+  /** The ids that came again. */
+  readonly #given = new Set<string>()
   readonly violations: Violation[] = []
   /** Orders in which an agent is shown something else than in the record. */
   readonly departures: Violation[] = []
@@ -114,7 +116,22 @@ export class Search {
     const played = await play(this.setting, choose)
     this.#lastPlayed = played
     if (played.givenUp) return null
-    return { played, outcome: await outcomeOf(played, this.setting, played.left === null ? this.#observing : unobserved) }
+    return { played, outcome: await this.#outcomeOf(played, (ids) => this.#drawnOf(ids, played.schedule)) }
+  }
+
+  #outcomeOf(played: Played, drawn: DrawnIds): Promise<Outcome> {
+    return outcomeOf(played, this.setting, played.left === null ? this.#observing : unobserved, drawn)
+  }
+
+  /** An id that is there again when the same schedule is played again was not drawn at random. */
+  async #drawnOf(ids: ReadonlySet<string>, schedule: Schedule): Promise<ReadonlySet<string>> {
+    const unknown = (): Set<string> => new Set([...ids].filter((id) => !this.#given.has(id)))
+    if (unknown().size === 0) return unknown()
+    await this.#outcomeOf(await play(this.setting, following(schedule)), async (again) => {
+      for (const id of ids) if (again.has(id)) this.#given.add(id)
+      return again
+    })
+    return unknown()
   }
 
   #keep(seen: Seen): void {

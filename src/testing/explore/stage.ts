@@ -205,7 +205,7 @@ class Stage {
     if (this.#scheduler.end === 'endless')
       this.#broken.push({ invariant: 'endless', explain: `the run is not over after ${this.#setting.stepsMax} steps` })
     for (const { agent, branch, late, call, resource } of this.#effects.log)
-      if (late) this.#ghost(`${agent} on ${branch} called ${resource}.${call} after it had been told to stop`)
+      if (late) this.#ghost(`${agent} on ${branch} called ${resource}.${call.slice(0, 200)} after it had been told to stop`)
     return {
       schedule: this.#scheduler.deviations,
       taken: this.#taken,

@@ -1,0 +1,74 @@
+/** What is compared of an outcome: all of it, but what was drawn at random. */
+import { resource, topology } from 'tutti'
+import { explore } from 'tutti/testing'
+import { expect, test } from 'vitest'
+
+const books = resource<any>('books')
+const resources = () => [books.of({ save: () => {}, query: () => {} })]
+
+/** Two agents that do this, and what they have left behind. */
+const two = (write: (turn: any, left: string[]) => unknown) => () => {
+  const left: string[] = []
+  const act = (turn: any) => {
+    write(turn, left)
+    return turn.reply(null)
+  }
+  return topology({
+    name: 'two',
+    flows: ['Start -> Hub -> End', 'Hub <-> A | B'],
+    agents: {
+      Hub: { act: { request: (turn) => turn.fork(['A', 'B']), join: (turn) => turn.finish(left) } },
+      A: { act },
+      B: { act },
+    },
+  })
+}
+
+const checkOf = (write: (turn: any, left: string[]) => unknown) => explore(two(write), { schedules: 'all', resources })
+
+const given: Readonly<Record<string, string>> = {
+  A: '6f1c1a0e-53a8-4a35-9c5f-0c8f0d5a9b01',
+  B: '0b8f4a77-2f0f-4d6e-8f43-5a1f2f7c6d02',
+}
+
+test('ids that a workflow is given are compared; only those drawn at random are named by where they appear', async () => {
+  const inOrder = await checkOf((turn, left) => left.push(given[turn.agent] ?? ''))
+  expect(inOrder.divergence?.kind, inOrder.text()).toBe('output')
+  const last = await checkOf((turn, left) => (left[0] = given[turn.agent] ?? ''))
+  expect(last.divergence?.kind, last.text()).toBe('output')
+  const drawn = await checkOf((_, left) => left.push(crypto.randomUUID()))
+  expect(drawn, drawn.text()).toMatchObject({ independent: true, exhaustive: true })
+})
+
+test('ids that were drawn at random are no difference in what resources are called with either', async () => {
+  const drawn = await checkOf((turn) => turn.use(books).save(crypto.randomUUID(), { by: turn.agent }))
+  expect(drawn, drawn.text()).toMatchObject({ independent: true, exhaustive: true })
+  const same = await checkOf((turn) => turn.use(books).save(given['A'], { by: turn.agent, id: crypto.randomUUID() }))
+  expect(same.divergence?.kind, same.text()).toBe('effect-order')
+})
+
+test('all that a resource is called with is compared, however long it is, and shown where it differs', async () => {
+  const long = 'long '.repeat(100)
+  const found = await checkOf((turn, left) => turn.use(books).save(turn.agent, { long, place: left.push(turn.agent) }))
+  expect(found.divergence?.kind, found.text()).toBe('effect-count')
+  expect(found.text()).toContain('"place":1')
+  expect(found.text()).toContain('"place":2')
+  for (const kept of [(place: number) => new Map([['place', place]]), (place: number) => new Set([place]), BigInt]) {
+    const compared = await checkOf((turn, left) => turn.use(books).save(turn.agent, { kept: kept(left.push(turn.agent)) }))
+    expect(compared.divergence?.kind, compared.text()).toBe('effect-count')
+  }
+})
+
+test('long outputs are shown where they differ', async () => {
+  const long = 'long '.repeat(100)
+  const found = await checkOf((turn, left) => (left[0] = `${left[0] ?? long}${turn.agent}`))
+  expect(found.text()).toContain('long AB"')
+  expect(found.text()).toContain('long BA"')
+})
+
+test('a query that writes is an effect, one that only looks is none', async () => {
+  const written = await checkOf((turn) => turn.use(books).query('UPDATE books SET owner = $1', [turn.agent]))
+  expect(written.divergence?.kind, written.text()).toBe('effect-order')
+  const looked = await checkOf((turn) => turn.use(books).query('SELECT owner FROM books WHERE owner = $1', [turn.agent]))
+  expect(looked, looked.text()).toMatchObject({ independent: true, exhaustive: true })
+})
