@@ -98,8 +98,10 @@ function passes(errors: readonly AnyError[]): boolean {
   const status = statusIn(errors)
   // As in a stream: whether somebody listens decides nothing.
   if (isFine(status) && errors.some(({ name }) => typeof name === 'string' && unreadable.test(name))) return true
+  // A stream that begins with an error has this status with Anthropic, and nearly all of them are said not to pass.
+  if (status !== undefined && status >= 500) return true
   if (errors[0]?.isRetryable === false) return false
-  if (status !== undefined) return status === 408 || status === 409 || status === 429 || status >= 500
+  if (status !== undefined) return status === 408 || status === 409 || status === 429
   return errors.some(({ isRetryable }) => isRetryable === true)
 }
 

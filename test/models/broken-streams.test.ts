@@ -1,3 +1,4 @@
+import { createAnthropic } from '@ai-sdk/anthropic'
 import type { LanguageModelV3StreamPart } from '@ai-sdk/provider'
 import type { RunResult } from 'tutti'
 import { topology } from 'tutti'
@@ -59,6 +60,32 @@ describe('an answer that breaks off in its stream', () => {
     const { result, calls } = await streamed([[{ type: 'error', error: { message: 'Overloaded' } }]])
     expect(result).toMatchObject({ status: 'failed', error: { code: 'MODEL_FAILED', message: 'test/saying: Overloaded' } })
     expect(calls).toBe(3)
+  })
+
+  test('with an error as its first word is asked for again, as with one in its middle', async () => {
+    const answers = [
+      [{ type: 'error', error: { type: 'api_error', message: 'Internal server error' } }],
+      [
+        { type: 'message_start', message: { id: 'm', model: 'm', usage: { input_tokens: 1, output_tokens: 1 } } },
+        { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+        { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'all of it' } },
+        { type: 'content_block_stop', index: 0 },
+        { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 1 } },
+        { type: 'message_stop' },
+      ],
+    ]
+    let calls = 0
+    const fetch = async (): Promise<Response> => {
+      const body = answers[calls++]?.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
+      return new Response(body, { headers: { 'content-type': 'text/event-stream' } })
+    }
+    const model = createAnthropic({ apiKey: 'none', fetch })('claude')
+    const solo = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: { model, retry: { backoffMs: 1 } } } })
+    await using tutti = await opened()
+    const run = await tutti.start(solo)
+    for await (const _ of run.events({ deltas: true }));
+    expect(await run.result()).toMatchObject({ status: 'succeeded', output: 'all of it' })
+    expect(calls).toBe(2)
   })
 
   test('with an error that does not pass is not asked for again', async () => {
