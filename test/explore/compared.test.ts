@@ -1,5 +1,5 @@
 /** What is compared of an outcome: all of it, but what was drawn at random. */
-import { resource, topology } from 'tutti'
+import { graph, resource, topology } from 'tutti'
 import { explore } from 'tutti/testing'
 import { expect, test } from 'vitest'
 
@@ -71,4 +71,31 @@ test('a query that writes is an effect, one that only looks is none', async () =
   expect(written.divergence?.kind, written.text()).toBe('effect-order')
   const looked = await checkOf((turn) => turn.use(books).query('SELECT owner FROM books WHERE owner = $1', [turn.agent]))
   expect(looked, looked.text()).toMatchObject({ independent: true, exhaustive: true })
+})
+
+test('a list in the output whose order is of no matter is none where else it is told of either', async () => {
+  const bags = ['output']
+  const finished = two((turn, left) => left.push(turn.agent))
+  expect((await explore(finished, { schedules: 'all' })).independent).toBe(false)
+  const ofAgent = await explore(finished, { schedules: 'all', bags })
+  expect(ofAgent, ofAgent.text()).toMatchObject({ independent: true, exhaustive: true })
+  const rows = await explore(
+    two((turn, left: unknown[]) => left.push({ id: crypto.randomUUID(), of: turn.agent })),
+    { schedules: 'all', bags },
+  )
+  expect(rows, rows.text()).toMatchObject({ independent: true, exhaustive: true })
+  const steps = () => {
+    const left: string[] = []
+    const leave = (who: string) => () => {
+      left.push(who)
+      return null
+    }
+    return graph('steps')
+      .step('a', { run: leave('a') })
+      .step('b', { run: leave('b') })
+      .step('left', { after: ['a', 'b'], run: () => left })
+      .output()
+  }
+  const ofStep = await explore(steps, { schedules: 'all', bags: ['output.left'] })
+  expect(ofStep, ofStep.text()).toMatchObject({ independent: true, exhaustive: true })
 })

@@ -72,15 +72,15 @@ export async function outcomeOf(played: Played, setting: Setting, observing: Obs
     ...comparable(own),
     ...(children.length > 0 && { runs: Object.fromEntries(children.map((of) => [of.run.slice(1), comparable(of)])) }),
   }
-  if (told.output !== undefined) told.output = sorted('output', told.output, observing.bags)
   const shown = shownOf(played, runs, counts)
   const effects = played.crashes > 0 ? [] : played.effects.filter(counts)
   const texts = [JSON.stringify([told, observed]), shown, ...effects.map(({ call }) => call)]
   const random = await drawn(new Set(texts.flatMap(uuidsIn)))
+  const bagged = { ...told, ...unordered(report, observing.bags, random) }
   return {
     choices: JSON.stringify([report.choices, isCancelled(journal), faultsOf(played, setting), ...runs.flatMap(chosenIn)]),
     status: report.error === undefined ? report.status : `${report.status} ${report.error.code}`,
-    told: canonical(texts[0] ?? '', random),
+    told: canonical(JSON.stringify([bagged, observed]), random),
     shown: canonical(shown, random),
     effects: played.crashes > 0 ? null : effectsOf(effects, observing.bags, random),
     journal,
@@ -168,18 +168,31 @@ function effectsOf(
 
 const none = Object.freeze({ bag: '', order: '' })
 
+/** What stands in the output is told of who finished with it, or of the step that made it, as well. */
+function unordered(report: CountedRun['report'], bags: ReadonlySet<string>, random: ReadonlySet<string>): Partial<CountedRun['report']> {
+  const { output, interactions, steps } = report
+  if (bags.size === 0 || output === undefined) return {}
+  const inOutput = (path: string, value: unknown): unknown => sorted(path, value, bags, random)
+  const isIn = (id: string, made: unknown): boolean => made !== undefined && JSON.stringify(Object(output)[id]) === JSON.stringify(made)
+  return {
+    output: inOutput('output', output),
+    interactions: interactions.map((one) => (one.to === 'End' ? { ...one, request: inOutput('output', one.request) } : one)),
+    steps: steps.map((step) => (isIn(step.id, step.output) ? { ...step, output: inOutput(`output.${step.id}`, step.output) } : step)),
+  }
+}
+
 /** Lists whose order was declared to be of no matter are sorted: `output.items`. */
-function sorted(path: string, value: unknown, bags: ReadonlySet<string>): unknown {
-  if (bags.size === 0 || typeof value !== 'object' || value === null) return value
+function sorted(path: string, value: unknown, bags: ReadonlySet<string>, random: ReadonlySet<string>): unknown {
+  if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) {
-    const items: unknown[] = value.map((item) => sorted(`${path}.*`, item, bags))
+    const items: unknown[] = value.map((item) => sorted(`${path}.*`, item, bags, random))
     if (!bags.has(path)) return items
     return items
-      .map((item) => ({ item, text: JSON.stringify(item) }))
+      .map((item) => ({ item, text: nameless(JSON.stringify(item), random) }))
       .sort((a, b) => (a.text < b.text ? -1 : 1))
       .map(({ item }) => item)
   }
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, sorted(`${path}.${key}`, item, bags)]))
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, sorted(`${path}.${key}`, item, bags, random)]))
 }
 
 const uuids = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi
