@@ -157,6 +157,36 @@ const small: Readonly<Record<string, () => Definition<any>>> = {
       agents: { H: hub('all', ['A', 'B']), A: { act }, B: { act } },
     })
   },
+  'a model with guardrails': () =>
+    besideModel((begin, end) => ({ guardrails: [{ name: 'looks', before: begin, after: () => (end() ? null : 'no') }] })),
+  'a model whose answer is judged': () => besideModel((begin, end) => ({ instructions: () => begin() ?? '', output: z.any().refine(end) })),
+}
+
+/** Somebody's step is over while a model is asked that was asked before it began, or is not. */
+function besideModel(model: (begin: () => null, end: () => true) => any): Definition<any> {
+  let asked = false
+  const begin = (): null => {
+    asked = true
+    return null
+  }
+  const end = (): true => {
+    asked = false
+    return true
+  }
+  return topology({
+    name: 'beside',
+    flows: ['Start -> H -> End', 'H <-> A', 'H -> M -> B -> H'],
+    agents: {
+      H: hub('all', ['A', 'M']),
+      A: model(begin, end),
+      M: (turn: any) => turn.invoke('B'),
+      B: async (turn: any) => {
+        const wasAsked = asked
+        await turn.step('wait', () => null)
+        return turn.reply(wasAsked && asked)
+      },
+    },
+  })
 }
 
 /** Every outcome of every order, and how many were played; a divergence is no reason to stop. */
