@@ -47,6 +47,33 @@ test('ids that were drawn at random are no difference in what resources are call
   expect(same.divergence?.kind, same.text()).toBe('effect-order')
 })
 
+test('ids that were drawn at random are no difference in what a model is told, and others are one', async () => {
+  const told = (idOf: (turn: any, before: number) => string) => () => {
+    let before = 0
+    const act = async (turn: any) => turn.invoke('Model', { ids: await turn.step('ids', () => [idOf(turn, before++), idOf(turn, before)]) })
+    return topology({
+      name: 'told',
+      flows: ['Start -> Hub -> End', 'Hub -> A | B -> Model -> Hub'],
+      agents: {
+        Hub: { act: { request: (turn: any) => turn.fork(['A', 'B']), join: (turn: any) => turn.finish() } },
+        A: { act },
+        B: { act },
+        Model: {},
+      },
+    })
+  }
+  const drawn = await explore(
+    told(() => crypto.randomUUID()),
+    { schedules: 100 },
+  )
+  expect(drawn.independent, drawn.text()).toBe(true)
+  const first = await explore(
+    told((_, before) => (before === 0 ? given['A'] : given['B']) ?? ''),
+    { schedules: 100 },
+  )
+  expect(first.divergence?.kind, first.text()).toBe('output')
+})
+
 test('all that a resource is called with is compared, however long it is, and shown where it differs', async () => {
   const long = 'long '.repeat(100)
   const found = await checkOf((turn, left) => turn.use(books).save(turn.agent, { long, place: left.push(turn.agent) }))

@@ -7,6 +7,7 @@ import { toJson } from '../../kernel/json.js'
 import type { CountedRun } from './counted-runs.js'
 import { countedRuns } from './counted-runs.js'
 import type { Effect } from './effects.js'
+import { canonical, type DrawnIds, idsIn, nameless } from './random-ids.js'
 import { faultOf, within } from './setting.js'
 import type { Setting } from './setting.js'
 import type { Played } from './stage.js'
@@ -75,7 +76,7 @@ export async function outcomeOf(played: Played, setting: Setting, observing: Obs
   const shown = shownOf(played, runs, counts)
   const effects = played.crashes > 0 ? [] : played.effects.filter(counts)
   const texts = [JSON.stringify([told, observed]), shown, ...effects.map(({ call }) => call)]
-  const random = await drawn(new Set(texts.flatMap(uuidsIn)))
+  const random = await drawn(new Set(texts.flatMap(idsIn)))
   const bagged = { ...told, ...unordered(report, observing.bags, random) }
   return {
     choices: JSON.stringify([report.choices, isCancelled(journal), faultsOf(played, setting), ...runs.flatMap(chosenIn)]),
@@ -156,7 +157,7 @@ function effectsOf(
   const ordered = new Map<string, string[]>()
   log.forEach(({ resource, about }, index) => {
     // No two calls are about one thing that has been given an id at random.
-    if (about === null || bags.has(resource) || uuidsIn(about).some((id) => random.has(id))) return
+    if (about === null || bags.has(resource) || idsIn(about).some((id) => random.has(id))) return
     const key = `${resource} ${about}`
     const same = ordered.get(key) ?? []
     ordered.set(key, same)
@@ -194,27 +195,3 @@ function sorted(path: string, value: unknown, bags: ReadonlySet<string>, random:
   }
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, sorted(`${path}.${key}`, item, bags, random)]))
 }
-
-const uuids = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi
-
-// Most texts have none, and that is seen at once.
-const uuidsIn = (text: string): readonly string[] => (text.includes('-') ? (text.match(uuids) ?? []) : [])
-
-/** Which of the ids of an outcome were drawn at random. */
-export type DrawnIds = (ids: ReadonlySet<string>) => Promise<ReadonlySet<string>>
-
-/** Ids that somebody drew at random are named by where they first appear. */
-function canonical(text: string, random: ReadonlySet<string>): string {
-  if (random.size === 0) return text
-  const names = new Map<string, string>()
-  return text.replace(uuids, (id) => {
-    if (!random.has(id)) return id
-    const name = names.get(id) ?? `uuid-${names.size + 1}`
-    names.set(id, name)
-    return name
-  })
-}
-
-/** The same where what appears first is a matter of order. */
-const nameless = (text: string, random: ReadonlySet<string>): string =>
-  random.size === 0 ? text : text.replace(uuids, (id) => (random.has(id) ? 'uuid' : id))

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { LanguageModel } from '../../define/language-model.js'
 import { placeOf } from '../../models/call-place.js'
+import { idsIn, withoutIds } from './random-ids.js'
 import { within } from './setting.js'
 
-/** What a model was shown, and where: what it was told is known by its hash. */
+/** What a model was shown, and where: what it was told is known by its hash, and by the ids in it. */
 export interface Prompt {
   readonly run: string
   readonly branch: string
@@ -16,15 +17,13 @@ export function watchedModel(model: LanguageModel, own: string, agent: string, s
   const note = (options: Call): void => {
     const { run = own, branch = '', turn = 0, call = 0 } = placeOf(options as never) ?? {}
     const { prompt, tools, maxOutputTokens } = options
-    const hash = createHash('sha256')
-      .update(JSON.stringify([prompt, tools, maxOutputTokens]))
-      .digest('hex')
-      .slice(0, 16)
+    const text = JSON.stringify([prompt, tools, maxOutputTokens])
+    const hash = createHash('sha256').update(withoutIds(text)).digest('hex').slice(0, 16)
     show({
       run,
       branch,
       agent,
-      line: `${within(run.slice(own.length))}the prompt of ${agent} on ${branch}/${turn}, call ${call}: ${hash}`,
+      line: `${within(run.slice(own.length))}the prompt of ${agent} on ${branch}/${turn}, call ${call}: ${[hash, ...idsIn(text)].join(' ')}`,
     })
   }
   return new Proxy(model, {
