@@ -276,8 +276,7 @@ export class Branches {
   /** Those of the first slots that are not kept by themselves. */
   private those(siblings: Siblings, slots: number): Branch[] {
     const those: Branch[] = []
-    for (let slot = 0; slot < slots; slot++)
-      if (this.isHere(siblings, slot)) those.push(this.one(siblings, slot, idAt(siblings, slot)))
+    for (let slot = 0; slot < slots; slot++) if (this.isHere(siblings, slot)) those.push(this.one(siblings, slot, idAt(siblings, slot)))
     return those
   }
 
