@@ -21,11 +21,12 @@ import { Alarms } from './alarms.js'
 import { Backlog } from './backlog.js'
 import { Bodies } from './bodies.js'
 import { alignChildren, alignWithAbove, knowingAbove, patiently } from './child-run.js'
-import { areLarge, decodeSnapshot, JournalDamaged } from './codec.js'
+import { decodeSnapshot, JournalDamaged } from './codec.js'
 import { stepOfChild } from './child-run.js'
 import { Definitions } from './definitions.js'
 import { HeldTurns } from './held-turns.js'
 import { eventsOf, journalOf } from './journal.js'
+import { isForgettable, KnownRuns } from './known-runs.js'
 import { Listeners } from './listeners.js'
 import { isBehind, Lookout } from './lookout.js'
 import { isMarkedStill, Loop, saysMore } from './loop.js'
@@ -62,19 +63,6 @@ const nothing = (): void => {}
 /** How many runs that only wait stay in memory; the others are let go, and found again when something happens to them. */
 const waitingMax = 256
 
-/** How many runs stay at hand that are over and have something large in them: of many, that would be all of the memory. */
-const largeMax = 8
-
-/** What is still known of a run that is over. */
-function* kept({ run, outcome, undo }: State): Iterable<unknown> {
-  yield outcome
-  if (run !== null) yield* [run.input, run.tags, run.conversation]
-  for (const { entry } of undo.nodes.values()) yield entry
-}
-
-/** Whether nothing more is known here of a run than the store says: it is over. */
-const isForgettable = ({ state, queue }: RunEntry): boolean => isOver(state) && queue.length === 0
-
 /** Whether something was refused because the run that was known is gone. There may be another of its id. */
 const isOfGone = ({ isGone }: RunEntry, { refusal }: Outcome): boolean => isGone && refusal?.code === 'RUN_NOT_FOUND'
 
@@ -90,7 +78,7 @@ function route(entry: RunEntry, event: Recorded): void {
  * Drives the kernel over a store: what is decided is committed by the loop, and then performed here, by the run's owner alone.
  *
  * 1. No effect starts before what owes it is durable, nor after the run has another owner.
- * 2. `#entries` has the runs of this process and those that somebody asks about; `#waiting` those of its own that owe nothing now.
+ * 2. `#runs` has the runs of this process and those that somebody asks about; `#waiting` those of its own that owe nothing now.
  */
 export class Engine {
   readonly options: EngineOptions
@@ -105,13 +93,9 @@ export class Engine {
   readonly #worker: Worker
   readonly #bodies: Bodies
   readonly #heldTurns: HeldTurns
-  readonly #entries = new Map<string, RunEntry>()
-  /** How many were remembered since it was last looked who need not be. */
-  #rememberedSince = 0
+  readonly #runs = new KnownRuns()
   readonly #loading = new Map<string, Promise<RunEntry | null>>()
   readonly #waiting = new Set<RunEntry>()
-  /** Runs that are over and large, the oldest first. */
-  readonly #large = new Set<RunEntry>()
   readonly #definitions: Definitions
   readonly #takeOver: TakeOver
   #announcing: Promise<void> | null = null
@@ -152,7 +136,7 @@ export class Engine {
       onLog,
       seam: options.seam,
       isClosed: () => this.#closed,
-      entries: this.#entries,
+      runs: this.#runs,
       moved: () => {
         this.#worker.noticed()
         this.listeners.wakeAll()
@@ -193,7 +177,7 @@ export class Engine {
       agents: this.agents,
       alarms: this.#alarms,
       clock,
-      entries: () => this.#entries.values(),
+      entries: () => this.#runs.values(),
       dispatch: (entry, attempt) => this.#bodies.dispatch(entry, attempt),
       owed: (entry) => this.#bodies.owed(entry),
       say: this.#say,
@@ -205,7 +189,7 @@ export class Engine {
     this.#takeOver = new TakeOver({
       engine: this,
       lookout: this.#lookout,
-      entries: this.#entries,
+      runs: this.#runs,
       submit: (entry, command) => this.#loop.submit(entry, command, { owned: true }),
       align: (entry) => this.#align(entry),
       lost: (entry) => this.#lost(entry),
@@ -364,9 +348,9 @@ export class Engine {
   async create(runId: string, definition: Internals | null, command: Command, put?: Put): Promise<Outcome> {
     while (this.#backlog.isFull) await this.#backlog.room()
     // That there is one of this id already is for the store to say: one that is over may have been deleted since.
-    const known = this.#entries.get(runId)
+    const known = this.#runs.get(runId)
     const entry = known === undefined || isForgettable(known) ? newEntry(runId, definition) : known
-    this.#remember(entry)
+    this.#runs.add(entry)
     const kept = definition !== null && this.#definitions.keep(runId, definition)
     if (kept) this.#bodies.lookAgain()
     try {
@@ -381,7 +365,7 @@ export class Engine {
   /** Nothing came of a run: if there is ever one of this id, nothing is known of it here. */
   #dropUnmade(entry: RunEntry): void {
     if (entry.state !== newState || entry.queue.length > 0 || entry.unsure !== null) return
-    this.#entries.delete(entry.id)
+    this.#runs.drop(entry)
     if (this.#definitions.forget(entry.id)) this.#bodies.lookAgain()
   }
 
@@ -521,10 +505,9 @@ export class Engine {
   #gone(entry: RunEntry): void {
     if (entry.isGone) return
     entry.isGone = true
-    this.#large.delete(entry)
     this.#lost(entry)
     this.#takeOver.forget(entry.id)
-    if (this.#entries.get(entry.id) === entry) this.#entries.delete(entry.id)
+    this.#runs.drop(entry)
     if (this.#definitions.forget(entry.id)) this.#bodies.lookAgain()
     if (entry.queue.length > 0) this.#loop.wake(entry)
     this.#tellWaiting(entry)
@@ -553,7 +536,7 @@ export class Engine {
     void this.#loop.submit(oldest, { type: 'run.release' }, { owned: true }).then(
       ({ refusal }) => {
         if (refusal !== undefined) return
-        this.#entries.delete(oldest.id)
+        this.#runs.drop(oldest)
         // So that it is known when the earliest of them is due.
         this.#worker.claim()
       },
@@ -583,27 +566,18 @@ export class Engine {
     if (entry.executions.size > 0 || entry.undos.size > 0 || entry.queue.length > 0) return
     for (const off of entry.alarms.values()) off()
     entry.alarms.clear()
-    // Whoever asks for it next finds it at hand; it goes when there is no room.
     entry.owner = null
     entry.port = null
     this.#bodies.dispose(entry)
     if (this.#definitions.forget(entry.id)) this.#bodies.lookAgain()
-    if (areLarge(kept(entry.state))) this.#keepFewOf(entry)
-  }
-
-  #keepFewOf(large: RunEntry): void {
-    this.#large.add(large)
-    const [oldest] = this.#large
-    if (this.#large.size <= largeMax || oldest === undefined) return
-    this.#large.delete(oldest)
-    if (this.#entries.get(oldest.id) === oldest && isForgettable(oldest)) this.#entries.delete(oldest.id)
+    this.#runs.over(entry)
   }
 
   // ── looking ────────────────────────────────────────────────────────────────────────────────────────────
 
   /** What is known of a run, loaded if need be. */
   entry(runId: string): Maybe<RunEntry | null> {
-    const known = this.#entries.get(runId)
+    const known = this.#runs.get(runId)
     return known !== undefined && known.state !== newState ? known : this.#find(runId, known)
   }
 
@@ -615,7 +589,7 @@ export class Engine {
       // Somebody here asks for it to be made, and the store may not have answered yet: it may be there already.
       do await this.#loop.passes(known)
       while (known.state === newState && known.queue.length > 0 && known.broken === null && !this.#closed)
-      return this.#entries.get(runId) === known ? known : this.entry(runId)
+      return this.#runs.get(runId) === known ? known : this.entry(runId)
     }
     const loading = this.#loading.get(runId) ?? this.#load(runId).finally(() => this.#loading.delete(runId))
     this.#loading.set(runId, loading)
@@ -635,27 +609,15 @@ export class Engine {
     entry.state = events.reduce(evolve, state)
     // Nothing of a run that is over is decided any more.
     if (!isOver(entry.state)) entry.definition = await this.definitionOf(entry.state, loaded.row.version)
-    const known = this.#entries.get(runId)
+    const known = this.#runs.get(runId)
     if (known !== undefined) return known
-    if (!isOver(entry.state)) this.#remember(entry)
+    if (!isOver(entry.state)) this.#runs.add(entry)
     return entry
-  }
-
-  /** What is only looked at is not kept for ever. Looked for once in a while: all of them may be this process's own. */
-  #remember(entry: RunEntry): void {
-    this.#entries.set(entry.id, entry)
-    if (this.#entries.size <= 4 * waitingMax || ++this.#rememberedSince < this.#entries.size / 4) return
-    this.#rememberedSince = 0
-    for (const [id, other] of this.#entries) {
-      if (this.#entries.size <= 2 * waitingMax) return
-      if (other !== entry && other.owner === null && other.queue.length === 0 && other.unsure === null) this.#entries.delete(id)
-    }
   }
 
   /** Forgets runs that are over: the store may keep them no longer. */
   forgetEnded(): void {
-    this.#large.clear()
-    for (const [id, entry] of this.#entries) if (isForgettable(entry)) this.#entries.delete(id)
+    this.#runs.forgetOver()
   }
 
   /** The state of a run as it is now. */
@@ -680,7 +642,7 @@ export class Engine {
 
   /** Why a run was stopped by a fault of ours; null: it was not, as far as is known here. */
   stoppedBy(runId: string): Error | null {
-    return this.#entries.get(runId)?.broken ?? null
+    return this.#runs.get(runId)?.broken ?? null
   }
 
   /** All that has happened in a run; nothing, if there is none. */
@@ -710,7 +672,7 @@ export class Engine {
     this.#unsubscribe()
     // Nothing ends here any more: a step that waits for the end of its own run, which was cancelled, would wait for all of its grace.
     this.listeners.wakeAll()
-    const owned = [...this.#entries.values()].filter((entry) => entry.owner !== null)
+    const owned = [...this.#runs.values()].filter((entry) => entry.owner !== null)
     await Promise.all(owned.map((entry) => this.#bodies.leave(entry)))
     await Promise.allSettled(
       owned

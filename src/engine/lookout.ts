@@ -8,6 +8,7 @@ import { agentKind } from './agent-record.js'
 import { JournalDamaged } from './codec.js'
 import { eventsOf } from './journal.js'
 import { waitFor } from './out-of-reach.js'
+import type { KnownRuns } from './known-runs.js'
 import type { RunEntry, Unsure } from './run-entry.js'
 import type { Seam } from './seam.js'
 import type { Append, EventRow, Loaded, RunRow, Store } from './store.js'
@@ -21,7 +22,7 @@ export interface LookoutPort {
   readonly seam: Seam | undefined
   isClosed(): boolean
   /** The runs that this process knows. */
-  readonly entries: ReadonlyMap<string, RunEntry>
+  readonly runs: KnownRuns
   /** Somebody else has committed. */
   moved(): void
   /** What there is to know of agents is read again. */
@@ -206,13 +207,13 @@ export class Lookout {
 
   /** The runs that the store has given this worker, each with its epoch. What is not among them any more is lost. */
   async lookAtOurs(): Promise<ReadonlyMap<string, number>> {
-    const { entries } = this.#port
+    const { runs } = this.#port
     // What becomes ours while the store is asked may not be in its answer.
-    const held = [...entries.values()].flatMap((entry) => (entry.owner === null ? [] : [{ entry, owner: entry.owner }]))
+    const held = [...runs.values()].flatMap((entry) => (entry.owner === null ? [] : [{ entry, owner: entry.owner }]))
     const { owned, rung } = await this.#mine()
     for (const { entry, owner } of held) if (entry.owner === owner && owned.get(entry.id) !== owner.epoch) this.#port.lost(entry)
     for (const id of rung) {
-      const entry = entries.get(id)
+      const entry = runs.get(id)
       if (entry === undefined) continue
       entry.stale = true
       this.#port.wake(entry)

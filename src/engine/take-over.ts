@@ -6,6 +6,7 @@ import { JournalDamaged } from './codec.js'
 import type { Engine } from './engine.js'
 import { isSameRun, type Lookout, markedIn } from './lookout.js'
 import { isOutOfReach } from './out-of-reach.js'
+import type { KnownRuns } from './known-runs.js'
 import type { Outcome, RunEntry } from './run-entry.js'
 import { dueNow, type Refused, type RunRow } from './store.js'
 
@@ -13,7 +14,7 @@ export interface TakeOverPort {
   readonly engine: Engine
   readonly lookout: Lookout
   /** The runs that this process knows. */
-  readonly entries: Map<string, RunEntry>
+  readonly runs: KnownRuns
   /** Says something for the owner of a run. */
   submit(entry: RunEntry, command: Command): Promise<Outcome>
   /** What was said of a run is so of those that it waits for. */
@@ -77,10 +78,10 @@ export class TakeOver {
 
   /** Takes over what the store has given this worker without its knowing. What is being made here is no such thing. */
   async reclaim(): Promise<void> {
-    const { engine, lookout, entries } = this.#port
+    const { engine, lookout, runs } = this.#port
     const { store, worker } = engine.options
     for (const [id, epoch] of await lookout.lookAtOurs()) {
-      const entry = entries.get(id)
+      const entry = runs.get(id)
       const isKnown = entry?.owner?.epoch === epoch && !entry.claiming
       if (isKnown || entry?.state === newState) continue
       const loaded = await store.load(id, { after: Number.MAX_SAFE_INTEGER })
@@ -89,7 +90,7 @@ export class TakeOver {
   }
 
   async #take(row: RunRow): Promise<void> {
-    const { engine, lookout, entries } = this.#port
+    const { engine, lookout, runs } = this.#port
     const { store, worker } = engine.options
     const known = await engine.entry(row.id)
     if (known !== null && known.state !== newState && !isSameRun(known, row)) this.#port.gone(known)
@@ -111,7 +112,7 @@ export class TakeOver {
     const under = entry.state.run?.shape
     const shape =
       under?.digest === definition.shape.digest ? undefined : { ...definition.shape, limits: (under ?? definition.shape).limits }
-    entries.set(row.id, entry)
+    runs.add(entry)
     const waited = marked.size > 0 ? { waited: [...marked.keys()] } : {}
     const unbegun = branches.length > 0 ? { unbegun: branches } : {}
     const claim = { type: 'run.claim', epoch: row.epoch, ...(shape !== undefined && { shape }), ...waited, ...unbegun } as const
