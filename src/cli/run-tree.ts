@@ -104,8 +104,7 @@ export class RunTree {
   async #heldIn(run: string): Promise<ReadonlySet<string>> {
     const marks = await this.#store.marks({ kind: agentKind, run })
     const names = marks.filter(({ body }) => body === 'null').map(({ key }) => key)
-    const records = await Promise.all(names.map((name) => this.#store.record(agentKind, name)))
-    return new Set(names.filter((name, index) => !mayAct(name, records[index]?.body)))
+    return new Set(await whoMayNotAct(this.#store, names))
   }
 
   /** Why the run does not go on; null: it does. */
@@ -151,6 +150,12 @@ function isAtWork({ work }: State, { branch, turn, attempt }: Attempt, inFlight:
 /** Whether all turns of a run that was given back sleep, and for so long that whoever had it need not keep them. */
 function isAsleep(state: State): boolean {
   return attemptsOf(state).every((attempt) => !isAtWork(state, attempt, null)) && (sleepsUntil(state) ?? 0) > state.at + longSleepMs
+}
+
+/** Those of some agents that may not act now. */
+export async function whoMayNotAct(store: Store, names: readonly string[]): Promise<readonly string[]> {
+  const records = await Promise.all(names.map((name) => store.record(agentKind, name)))
+  return names.filter((name, index) => !mayAct(name, records[index]?.body))
 }
 
 function mayAct(name: string, body: string | undefined): boolean {

@@ -15,6 +15,7 @@ import { exitCode } from './exit-code.js'
 import { findRun } from './find-run.js'
 import { journalOf, publicEvents } from './journal.js'
 import { originOf } from './origin.js'
+import { whoMayNotAct } from './run-tree.js'
 import { drawn, escaped, type Shown, shown, value } from './shown.js'
 import { type Standing, standingOf } from './standing.js'
 import { openExisting } from './stores.js'
@@ -51,10 +52,10 @@ export const command: CliCommand = {
   },
 }
 
-/** The agents that a run and its child runs wait for. */
+/** The agents that a run and its child runs wait for: who was let go since is no reason any more. */
 async function heldAgents(store: Store, of: string): Promise<readonly string[]> {
   const marks = await store.marks({ kind: agentKind })
-  return [...new Set(marks.filter(({ run }) => run === of || run.startsWith(`${of}:`)).map(({ key }) => key))].sort()
+  return whoMayNotAct(store, [...new Set(marks.filter(({ run }) => run === of || run.startsWith(`${of}:`)).map(({ key }) => key))].sort())
 }
 
 /** Why the run was cancelled, if it was and somebody has said so. */

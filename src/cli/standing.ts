@@ -1,9 +1,10 @@
+import { agentKind } from '../engine/agent-record.js'
 import { summaryOf } from '../engine/run-view.js'
 import type { RunRow, Store } from '../engine/store.js'
 import { summaryWithChildren } from '../engine/summary-with-children.js'
 import type { RunSummary } from '../engine/tutti.js'
 import { strandedAmong } from './is-stranded.js'
-import { RunTree } from './run-tree.js'
+import { RunTree, whoMayNotAct } from './run-tree.js'
 
 /** A run at a glance, with what its row alone does not say. */
 export interface Standing extends Omit<RunSummary, 'waitsFor'> {
@@ -54,10 +55,16 @@ async function strandedIn(store: Store, trees: readonly RunTree[]): Promise<Read
 /** What is written of a run that may go on; null of one that is over, or was let go because it waits for somebody: journals can be long. */
 async function treeOf(store: Store, { id, endedAt, status, worker, waits }: RunRow): Promise<RunTree | null> {
   if (endedAt !== null || status === 'paused') return null
-  if (worker === null && (waits.includes('person') || waits.includes('agent'))) return null
+  if (worker === null && (waits.includes('person') || (waits.includes('agent') && (await isHeld(store, id))))) return null
   const tree = new RunTree(store, id)
   await tree.catchUp()
   return tree
+}
+
+/** Whether an agent that a run waits for may not act still. */
+async function isHeld(store: Store, run: string): Promise<boolean> {
+  const names = (await store.marks({ kind: agentKind, run })).map(({ key }) => key)
+  return (await whoMayNotAct(store, names)).length > 0
 }
 
 function standing(row: RunRow, waitsFor: RunSummary['waitsFor'], tree: RunTree | null, stranded: ReadonlySet<string>): Standing {

@@ -445,6 +445,25 @@ export default graph('desk').step('ask', { run: clerk }).output()`,
     expect((await place.tutti('show', 'd')).out).not.toContain('waits for Clerk')
   })
 
+  test('of an agent that works again show and ls say nothing but how to go on', async () => {
+    using place = new Place()
+    place.write(
+      'solo.mjs',
+      `import { topology } from 'tutti'
+export default topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: (turn) => turn.finish(1) } })`,
+    )
+    expect(await place.tutti('run', 'solo.mjs')).toMatchObject({ code: 0 })
+    await place.tutti('agents', 'pause', 'A')
+    expect(await place.tutti('run', 'solo.mjs', '--id', 's')).toMatchObject({ code: 4 })
+    expect((await place.tutti('ls')).out).toMatch(/^s .* agent$/m)
+    await place.tutti('agents', 'resume', 'A')
+    const { out } = await place.tutti('show', 's')
+    expect(out).not.toContain('waits for A')
+    expect(out).toContain('nobody executes s, its process has gone; go on with: tutti resume s')
+    expect((await place.tutti('ls')).out).toMatch(/^s .* agent, process$/m)
+    expect(await place.tutti('resume', 's')).toMatchObject({ code: 0 })
+  })
+
   test('tail prints the journal as lines or as JSON, in order and to its end; the report names everybody', async () => {
     using place = new Place()
     await place.tutti('demo')
