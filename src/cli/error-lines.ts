@@ -41,7 +41,10 @@ function line(message: string, code: string | undefined, hint: string | undefine
   return shown`${escaped('tutti:', 'bad')} ${code === undefined ? '' : `${code}: `}${message}${tail}`
 }
 
+/** What was typed is the mistake. */
+const notTaken: readonly string[] = ['INVALID_INPUT', 'ASK_INVALID_ANSWER', 'VALUE_TOO_LARGE']
+
 function exitOf(code: string): ExitCode {
   if (code.endsWith('_NOT_FOUND')) return exitCode.notFound
-  return code === 'INVALID_INPUT' || code === 'ASK_INVALID_ANSWER' ? exitCode.usage : exitCode.failed
+  return notTaken.includes(code) ? exitCode.usage : exitCode.failed
 }

@@ -284,6 +284,18 @@ export default graph('amid').step('a', { run: () => process.exit(3) }).output()`
   expect(ends[3]?.err).toMatch(/tutti: code that was loaded has ended the process, with 1: [^]*Error: later/)
 })
 
+test('an input or an answer that is too large is not taken, and the question stays open', async () => {
+  using place = new Place()
+  place.write('asking.mjs', files.asking)
+  place.write('large.json', JSON.stringify('x'.repeat(2 ** 24)))
+  const started = await place.tutti('run', 'asking.mjs', '--input', '@large.json')
+  expect(started).toMatchObject({ code: 2, out: '', err: expect.stringContaining('VALUE_TOO_LARGE: the input has') })
+  await place.tutti('run', 'asking.mjs', '--id', 'a')
+  const answered = await place.tutti('answer', 'a', 'r~1', '@large.json')
+  expect(answered).toMatchObject({ code: 2, out: '', err: expect.stringContaining('VALUE_TOO_LARGE: the answer has') })
+  expect((await place.tutti('answer', 'a', 'r~1', '1')).code).toBe(0)
+})
+
 test('what is wrong with options is not said of the definition, and a run that was cancelled was cancelled', async () => {
   using place = new Place()
   place.write('asking.mjs', files.asking)
