@@ -63,6 +63,9 @@ const nothing = (): void => {}
 /** How many runs that only wait stay in memory; the others are let go, and found again when something happens to them. */
 const waitingMax = 256
 
+/** For so long a store is waited for at least when an engine is closed: bodies may have no grace at all, and one that is in reach answers. */
+const answerMs = 1_000
+
 /** Whether something was refused because the run that was known is gone. There may be another of its id. */
 const isOfGone = ({ isGone }: RunEntry, { refusal }: Outcome): boolean => isGone && refusal?.code === 'RUN_NOT_FOUND'
 
@@ -659,14 +662,13 @@ export class Engine {
     return this.#closed
   }
 
-  /** Lets go cleanly: bodies are aborted and awaited for their grace, runs are given back as due now. A store that is out of reach has that grace too. */
+  /** Lets go cleanly: bodies are aborted and awaited for their grace, runs are given back as due now. The store has that grace too, in all. */
   async close(): Promise<void> {
     if (this.#closed) return
     const { clock, graceMs } = this.options
     this.#alarms.at(clock.now() + graceMs, () => this.#loop.giveUp())
-    await this.#opening.catch(() => {})
-    await this.#worker.stop()
-    await this.#loop.idle()
+    const inTime = this.#patience()
+    await inTime(this.#finishing())
     this.#closed = true
     this.#backlog.close()
     this.#unsubscribe()
@@ -674,24 +676,52 @@ export class Engine {
     this.listeners.wakeAll()
     const owned = [...this.#runs.values()].filter((entry) => entry.owner !== null)
     await Promise.all(owned.map((entry) => this.#bodies.leave(entry)))
-    await Promise.allSettled(
-      owned
-        .filter(({ state, broken }) => !isOver(state) && broken === null)
-        .map((entry) => this.#loop.submit(entry, { type: 'run.release' }, { owned: true })),
+    await inTime(
+      Promise.allSettled(
+        owned
+          .filter(({ state, broken }) => !isOver(state) && broken === null)
+          .map((entry) => this.#loop.submit(entry, { type: 'run.release' }, { owned: true })),
+      ),
     )
     this.#loop.close()
     this.#alarms.close()
     await this.#bodies.close()
+    await inTime(this.#leave())
+    this.listeners.close()
+    // What was aborted last is looked at in this macrotask.
+    setImmediate(this.#stopPassing)
+  }
+
+  /** Waits for what takes the store until the grace that all of it has is over: then the store is given up, whether or not it ever answers. */
+  #patience(): (work: Promise<unknown>) => Promise<void> {
+    const { clock, graceMs } = this.options
+    let leftMs = Math.max(graceMs, answerMs)
+    return async (work) => {
+      const since = clock.now()
+      const grace = new AbortController()
+      await Promise.race([work.then(() => grace.abort()), clock.sleep(leftMs, grace.signal)])
+      if (!grace.signal.aborted) this.#loop.giveUp()
+      grace.abort()
+      leftMs = Math.max(0, leftMs - (clock.now() - since))
+    }
+  }
+
+  /** Nothing more is taken, and what is on its way is recorded. */
+  async #finishing(): Promise<void> {
+    await this.#opening.catch(() => {})
+    await this.#worker.stop()
+    await this.#loop.idle()
+  }
+
+  async #leave(): Promise<void> {
+    const { store, worker, onLog } = this.options
     try {
-      await this.options.store.leave(this.options.worker, dueNow)
+      await store.leave(worker, dueNow)
     } catch (error) {
-      this.options.onLog({
+      onLog({
         level: 'warn',
         message: `the worker could not leave the store: ${error instanceof TuttiError ? error.code : thrownText(error)}`,
       })
     }
-    this.listeners.close()
-    // What was aborted last is looked at in this macrotask.
-    setImmediate(this.#stopPassing)
   }
 }

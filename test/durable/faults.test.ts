@@ -81,6 +81,39 @@ test('while somebody holds the file locked commands are refused, and work goes o
   await store.close()
 })
 
+test(
+  'an engine whose file is locked is closed when its grace is over, and what it did not record is done at the next open',
+  patience,
+  async () => {
+    using place = new Place()
+    const begun = deferred()
+    const gate = deferred()
+    let executed = 0
+    const definition = solo(async (turn: SoloTurn) => {
+      const value = await turn.step('held', async () => {
+        begun.resolve()
+        await gate.promise
+        return ++executed
+      })
+      return turn.finish(value)
+    })
+    const given = { store: place.store, definitions: [definition], graceMs: 300 }
+    const first = await tutti.open(given)
+    const { id } = await first.start(definition)
+    await begun.promise
+    await using frozen = new Child('locker', place)
+    await frozen.line()
+    gate.resolve()
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    const since = performance.now()
+    await first.close()
+    expect(performance.now() - since).toBeLessThan(5_000)
+    await frozen.kill()
+    await using second = await tutti.open(given)
+    expect(await (await second.run(id)).output()).toBe(2)
+  },
+)
+
 test('a value over the limit is a final failure, wherever it enters, and the step is not tried again', patience, async () => {
   using place = new Place()
   const store = await sqliteStore(place.store, { durability, maxValue: 100_000 })

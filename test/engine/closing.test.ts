@@ -209,6 +209,20 @@ test.each(Object.entries(inFlight))('a store that is out of reach is waited for 
   expect(['CLOSED', 'STORE_UNAVAILABLE']).toContain(await waiting)
 })
 
+test.each(['commit', 'claim', 'leave'] as const)('a store that never answers %s is given up when an engine is closed', async (call) => {
+  const inner = memoryStore()
+  let isSilent = false
+  const silent = { [call]: (given: never, at: never) => (isSilent ? new Promise(() => {}) : inner[call](given, at)) }
+  const tutti = await opened({ store: { ...inner, ...silent }, graceMs: 100, workerTtlMs: 40 })
+  await tutti.start(inFlight['a step that ends meanwhile'])
+  await rest()
+  isSilent = true
+  await new Promise((end) => setTimeout(end, 50))
+  const since = performance.now()
+  await tutti.close()
+  expect(performance.now() - since).toBeLessThan(2_000)
+})
+
 test('what a step has come to is recorded by an engine that is closed if the store comes back in time', async () => {
   const { store, leave, comeBack } = away()
   const tutti = await opened({ store, graceMs: 5_000 })
