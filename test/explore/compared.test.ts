@@ -4,7 +4,7 @@ import { explore } from 'tutti/testing'
 import { expect, test } from 'vitest'
 
 const books = resource<any>('books')
-const resources = () => [books.of({ save: () => {}, query: () => {} })]
+const resources = () => [books.of({ save: () => {}, query: () => {}, fetch: () => {} })]
 
 /** Two agents that do this, and what they have left behind. */
 const two = (write: (turn: any, left: string[]) => unknown) => () => {
@@ -93,11 +93,15 @@ test('long outputs are shown where they differ', async () => {
   expect(found.text()).toContain('long BA"')
 })
 
-test('a query that writes is an effect, one that only looks is none', async () => {
+test('a query that writes and a fetch that sends are effects, those that only look are none', async () => {
   const written = await checkOf((turn) => turn.use(books).query('UPDATE books SET owner = $1', [turn.agent]))
   expect(written.divergence?.kind, written.text()).toBe('effect-order')
   const looked = await checkOf((turn) => turn.use(books).query('SELECT owner FROM books WHERE owner = $1', [turn.agent]))
   expect(looked, looked.text()).toMatchObject({ independent: true, exhaustive: true })
+  const sent = await checkOf((turn) => turn.use(books).fetch('/books', { method: 'POST', body: turn.agent }))
+  expect(sent.divergence?.kind, sent.text()).toBe('effect-order')
+  const fetched = await checkOf((turn) => turn.use(books).fetch('/books', { headers: { from: turn.agent } }))
+  expect(fetched, fetched.text()).toMatchObject({ independent: true, exhaustive: true })
 })
 
 test('a list in the output whose order is of no matter is none where else it is told of either', async () => {

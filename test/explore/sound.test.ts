@@ -333,6 +333,30 @@ test('all strategies find a shared variable, and tell what they left out', async
   }
 })
 
+test('in a wide fork, that one of many is held back is tried before all that others could do first, and told as that alone', async () => {
+  const names = Array.from({ length: 16 }, (_, index) => `A${index}`)
+  const definition = (): Definition<any> => {
+    let count = 0
+    const act = async (turn: any) => {
+      const seen = count
+      await turn.step('wait', () => null)
+      count = seen + 1
+      return turn.reply(null)
+    }
+    return topology({
+      name: 'wide',
+      flows: ['Start -> H -> End', `H <-> ${names.join(' | ')}` as string],
+      agents: {
+        H: { act: { request: (turn: any) => turn.fork(names), join: (turn: any) => turn.finish(count) } },
+        ...Object.fromEntries(names.map((name) => [name, { act }])),
+      },
+    })
+  }
+  const found = await explore(definition, { schedules: 200 })
+  expect(found.independent, found.text()).toBe(false)
+  expect(scheduleOf(found.divergence?.b ?? '')).toHaveLength(1)
+})
+
 test('a budget that is too small for every order says so, and prints the bounds of its walks', async () => {
   const checked = await explore(small['a join of all'] as () => Definition<any>, { schedules: 12, strategy: 'pct' })
   expect(checked).toMatchObject({ independent: true, exhaustive: false, schedules: 12 })
@@ -463,6 +487,8 @@ test('who writes a property of a resource last is a matter of order, as with a m
   // What begins like something that only looks is written all the same.
   expect(await kindOf((made, who) => (made.count = who === 'a' ? 1 : 2))).toBe('effect-order')
   expect(await kindOf((made) => (made.value = 'one'))).toBeUndefined()
+  // So is whether it is there at last.
+  expect(await kindOf((made, who) => (who === 'a' ? Reflect.deleteProperty(made, 'value') : (made.value = 'b')))).toBe('effect-order')
 })
 
 test('a resource is for the check what it is for the engine: frozen, a function that has methods, a class, a Map', async () => {

@@ -38,16 +38,13 @@ function counting(choose: Chooser, options: number[]): Chooser {
   }
 }
 
-/** Faults first, then what is taken out of turn, then what is held back. */
+/** Faults first, then, step by step, what is taken out of turn and what is held back: of a wide fork not all steps may be tried. */
 export function* deviationsFrom(options: readonly number[], after: number, allowed: readonly Fault[]): Generator<Deviation> {
   const faults = faultNumbers(allowed)
   for (let at = after + 1; at < options.length; at++) for (const which of faults) yield { at, kind: 'fault', which }
   for (let at = after + 1; at < options.length; at++) {
     const count = options[at] ?? 1
     for (let which = 1; which < count; which++) yield { at, kind: 'take', which }
-  }
-  for (let at = after + 1; at < options.length; at++) {
-    const count = options[at] ?? 1
     for (let which = 0; which < count && count > 1; which++) yield { at, kind: 'hold', which }
   }
 }

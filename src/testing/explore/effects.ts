@@ -19,9 +19,11 @@ export interface Effect {
 
 /** What only looks changes nothing: what it saw shows in what its turn does with it. */
 const reads = /^(get|load|read|find|list|has|is|query|select|count|fetch|peek|exists|search|look)(?![a-z])/
-/** What databases call a query may write as well: its text says so. */
+/** What databases call a query may write as well, and what is fetched may be sent: the text says so, or the method. */
 const queries = /^query(?![a-z])/
 const writes = /^\s*(insert|update|delete|merge|replace|truncate|create|alter|drop)\b/i
+const fetches = /^fetch(?![a-z])/
+const sends = /^(post|put|patch|delete)$/i
 
 /** Watches what turns do with their resources. Values that are no objects, and what calls give back, are handed on as they are. */
 export class Effects {
@@ -47,6 +49,11 @@ export class Effects {
         const about = `${String(property)} =`
         this.#note({ resource: name, call: `${about} ${shown(next)}`, about }, to, isLate())
         return Reflect.set(value, property, next, value)
+      },
+      deleteProperty: (_, property) => {
+        const about = `${String(property)} =`
+        this.#note({ resource: name, call: `${about} nothing`, about }, to, isLate())
+        return Reflect.deleteProperty(value, property)
       },
     })
     this.#lent.set(key, made)
@@ -91,8 +98,10 @@ const asItIs = (value: object): ProxyHandler<object> => ({
 
 type Callable = (...args: readonly unknown[]) => unknown
 
-function looks(method: string, [first]: readonly unknown[]): boolean {
-  return reads.test(method) && !(queries.test(method) && typeof first === 'string' && writes.test(first))
+function looks(method: string, [first, second]: readonly unknown[]): boolean {
+  if (queries.test(method) && typeof first === 'string' && writes.test(first)) return false
+  if (fetches.test(method) && sends.test(String((second as { readonly method?: unknown } | null | undefined)?.method))) return false
+  return reads.test(method)
 }
 
 const callOf = (method: string, args: readonly unknown[]): string => `${method}(${args.map(shown).join(', ')})`
