@@ -6,18 +6,27 @@ interface Sleeper {
   readonly wake: () => void
 }
 
-/** How many macrotasks what was woken gets to come to rest before time goes on. */
-const restTasks = 20
+/** After so many macrotasks in which nobody looked at the clock, what was woken has come to rest: an engine looks whenever it records something. */
+const quietTasks = 20
+/** Time goes on after so many, for whoever looks at the clock until it does. */
+const busyTasks = 100_000
 
-/** A clock that stands still until it is told: `advance` wakes every sleeper on the way, in order, and lets what follows happen. */
+/** A clock that stands still until it is told: `advance` wakes every sleeper on the way, in order, and lets all that follows happen. */
 export function virtualClock(start = 0): Clock & { advance(ms: number): Promise<void> } {
   if (!Number.isFinite(start)) throw new TypeError(`virtualClock takes the time that it starts at, in milliseconds, not ${String(start)}`)
   const sleepers = new Set<Sleeper>()
   let now = start
+  let looks = 0
+
+  const look = (): number => {
+    looks++
+    return now
+  }
 
   const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
     new Promise((resolve) => {
       if (typeof ms !== 'number' || Number.isNaN(ms)) throw new TypeError(`sleep takes a number of milliseconds, not ${String(ms)}`)
+      looks++
       if (ms <= 0 || signal?.aborted) return resolve()
       const wake = (): void => {
         sleepers.delete(sleeper)
@@ -28,6 +37,15 @@ export function virtualClock(start = 0): Clock & { advance(ms: number): Promise<
       sleepers.add(sleeper)
       signal?.addEventListener('abort', wake, { once: true })
     })
+
+  const rest = async (): Promise<void> => {
+    for (let tasks = 0, quiet = 0, seen = looks; quiet < quietTasks && tasks < busyTasks; tasks++, quiet++) {
+      await new Promise((resolve) => setImmediate(resolve))
+      if (looks === seen) continue
+      seen = looks
+      quiet = 0
+    }
+  }
 
   const goOn = async (ms: number): Promise<void> => {
     const target = now + ms
@@ -54,9 +72,5 @@ export function virtualClock(start = 0): Clock & { advance(ms: number): Promise<
     return last
   }
 
-  return Object.freeze({ now: () => now, sleep, advance })
-}
-
-async function rest(): Promise<void> {
-  for (let i = 0; i < restTasks; i++) await new Promise((resolve) => setImmediate(resolve))
+  return Object.freeze({ now: look, sleep, advance })
 }
