@@ -48,14 +48,18 @@ export class Session implements AsyncDisposable {
     this.tutti = tutti
   }
 
-  /** Opens an engine that executes what was loaded; with nothing loaded it can only look and steer. `close`: what ends with it. */
+  /**
+   * Opens an engine that executes what was loaded; with nothing loaded it can only look and steer. `about`: the run that it goes on with, if
+   * nobody has it; `close`: what ends with it.
+   */
   static async open(
     terminal: Terminal,
     store: Store,
     loaded: Loaded | null,
-    close: () => Promise<void> = async () => {},
+    { about, close = async () => {} }: { readonly about?: string; readonly close?: (() => Promise<void>) | undefined } = {},
   ): Promise<Session> {
     const watched = new WatchedStore(store)
+    if (about !== undefined) watched.about(about)
     const tutti = await open({
       store: watched.store,
       ...(loaded !== null && { definitions: [loaded.definition], ...loaded.given }),
@@ -68,6 +72,11 @@ export class Session implements AsyncDisposable {
 
   get store(): Store {
     return this.#watched.store
+  }
+
+  /** The run that was started here is gone on with, should it be lost. */
+  about(run: Run): void {
+    this.#watched.about(run.id)
   }
 
   /**

@@ -1,10 +1,16 @@
-import type { Store } from '../engine/store.js'
+import type { Claimed, Store } from '../engine/store.js'
 
-/** A store that says when something was written to it, by this process or by another. */
+const nothing: Claimed = Object.freeze({ rows: Object.freeze([]), nextWake: null })
+
+/**
+ * A store that says when something was written to it, by this process or by another. Of the runs that nobody owns it gives only the one that a
+ * command is about and those below it: a command ends soon, and what it has begun of others would be cut off.
+ */
 export class WatchedStore {
   readonly store: Store
   readonly #unwatch: () => void
   #version = 0
+  #about: string | null = null
   #wake: () => void = () => {}
 
   constructor(store: Store) {
@@ -15,8 +21,14 @@ export class WatchedStore {
         this.moved()
         return verdicts
       },
+      claim: async (wanted) => (this.#about === null ? nothing : store.claim({ ...wanted, only: this.#about })),
     })
     this.#unwatch = store.onMoved(() => this.moved())
+  }
+
+  /** From now on the run that the command is about may be taken over. */
+  about(run: string): void {
+    this.#about = run
   }
 
   get version(): number {

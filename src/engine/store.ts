@@ -21,14 +21,7 @@ export interface Store {
   /** Declares a worker dead if its beat is still the one that was seen, and gives its runs back, due at `at`; how many these were. */
   fence(peer: { readonly worker: number; readonly beat: number }, at: number): Promise<number>
   /** Takes runs of these definitions that nobody owns and that are due; each with a new epoch. */
-  claim(wanted: {
-    readonly worker: number
-    readonly definitions: readonly Executable[]
-    /** These are left to others. */
-    readonly except?: readonly Refused[]
-    readonly now: number
-    readonly limit: number
-  }): Promise<Claimed>
+  claim(wanted: Wanted & { readonly worker: number; readonly now: number; readonly limit: number }): Promise<Claimed>
   /** Rejects with STORE_LOCKED or STORE_UNAVAILABLE when it can't say what came of the batch: all of it may be there, or nothing. */
   commit(batch: readonly (Append | Put)[]): Promise<readonly Verdict[]>
   load(run: string, options?: LoadOptions): Promise<Loaded | null>
@@ -84,6 +77,15 @@ export interface Executable {
 export interface Refused {
   readonly run: string
   readonly head: number
+}
+
+/** Which runs a worker takes. */
+export interface Wanted {
+  readonly definitions: readonly Executable[]
+  /** These are left to others. */
+  readonly except?: readonly Refused[]
+  /** If given, only this run and those below it. */
+  readonly only?: string
 }
 
 /** `nextWake`: when the earliest of what is left is due, of these definitions and owned by nobody; in the past if `limit` left some. */

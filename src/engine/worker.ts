@@ -158,7 +158,7 @@ export class Worker {
       this.#watched.delete(number)
     }
     await this.#port.watched()
-    if (freed > 0) this.#port.onLog({ level: 'warn', message: `runs of workers that died are taken over: ${freed}` })
+    if (freed > 0) this.#port.onLog({ level: 'warn', message: `runs of workers that died are free to be taken over: ${freed}` })
     // The safety net under everything that should have been told.
     this.claim()
   }

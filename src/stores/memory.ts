@@ -1,18 +1,17 @@
 import type {
   Append,
   EventRow,
-  Executable,
   ListFilter,
   Mark,
   MarkRow,
   Peer,
   Put,
-  Refused,
   RunRow,
   Snapshot,
   Store,
   StoredRecord,
   Verdict,
+  Wanted,
 } from '../engine/store.js'
 import { isAppend } from '../engine/store.js'
 import { checkNames } from './names.js'
@@ -239,9 +238,10 @@ export function memoryStore(): Store {
     for (const wake of wakers) wake()
   }
 
-  const claimable = ({ row }: Kept, definitions: readonly Executable[], except: readonly Refused[]): boolean =>
+  const claimable = ({ row }: Kept, { definitions, except = [], only }: Wanted): boolean =>
     row.worker === null &&
     row.endedAt === null &&
+    (only === undefined || row.id === only || row.id.startsWith(`${only}:`)) &&
     !except.some(({ run, head }) => run === row.id && head === row.head) &&
     definitions.some(({ name, versions }) => name === row.definition && versions.includes(row.version))
 
@@ -278,12 +278,11 @@ export function memoryStore(): Store {
       committed(null)
       return freed
     },
-    claim: async ({ worker, definitions, except = [], now, limit }) => {
+    claim: async ({ worker, now, limit, ...wanted }) => {
       const rows: RunRow[] = []
       let nextWake: number | null = null
       const waiting: { kept: Kept; wake: number }[] = []
-      for (const kept of runs.values())
-        if (kept.wake !== null && claimable(kept, definitions, except)) waiting.push({ kept, wake: kept.wake })
+      for (const kept of runs.values()) if (kept.wake !== null && claimable(kept, wanted)) waiting.push({ kept, wake: kept.wake })
       for (const { kept, wake } of waiting.sort((a, b) => a.wake - b.wake)) {
         // A worker that was fenced is given nothing: nobody would ever take it back.
         if (wake > now || rows.length >= limit || !workers.has(worker)) nextWake ??= wake

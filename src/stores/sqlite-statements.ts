@@ -33,6 +33,11 @@ export const sql = {
     select rid, wake from run
     where definition = ? and version = ? and worker is null and ended is null and wake is not null and wake <= ?
     order by wake limit ?`,
+  dueIn: `
+    select rid, wake, definition, version from run where id = ? and worker is null and ended is null and wake is not null
+    union all
+    select rid, wake, definition, version from run
+    where id > ? || ':' and id < ? || ';' and worker is null and ended is null and wake is not null`,
   nextWake: `
     select min(wake) as wake from run
     where definition = ? and version = ? and worker is null and ended is null and wake is not null`,

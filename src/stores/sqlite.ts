@@ -1,5 +1,5 @@
 import { isStorable } from '../define/storable.js'
-import type { Executable, Loaded, LoadOptions, Refused, RunRow, Snapshot, Store } from '../engine/store.js'
+import type { Executable, Loaded, LoadOptions, Refused, RunRow, Snapshot, Store, Wanted } from '../engine/store.js'
 import { canBeListed } from './names.js'
 import { restored } from './sqlite-body.js'
 import { Changes } from './sqlite-changes.js'
@@ -97,17 +97,17 @@ export function storeOver(connection: Connection, driver: Driver, { durability, 
       locks.remove(worker)
       return freed
     },
-    claim: async ({ worker, definitions, except = [], now, limit }) => {
-      const due = await connection.read(() => dueRuns(connection, definitions, except, now, 1))
+    claim: async ({ worker, now, limit, ...wanted }) => {
+      const due = await connection.read(() => dueRuns(connection, wanted, now, 1))
       const claimed = (): Promise<readonly RunRow[]> =>
         connection.write(
-          () => claim(connection, worker, dueRuns(connection, definitions, except, now, limit)),
+          () => claim(connection, worker, dueRuns(connection, wanted, now, limit)),
           (rows) => {
             if (rows.length > 0) changes.committed(worker)
           },
         )
       const rows = due.length === 0 ? [] : await claimed()
-      return { rows, nextWake: await connection.read(() => nextWake(connection, definitions, except)) }
+      return { rows, nextWake: await connection.read(() => nextWake(connection, wanted)) }
     },
     commit: (batch) => commits.commit(batch),
     load: (run, options) => connection.read(() => (isStorable(run) ? load(connection, run, options ?? {}) : null)),
@@ -223,20 +223,23 @@ function free(connection: Connection, worker: number, at: number): number {
 }
 
 /** The earliest first, whatever their definition. */
-function dueRuns(
-  connection: Connection,
-  definitions: readonly Executable[],
-  except: readonly Refused[],
-  now: number,
-  limit: number,
-): readonly Due[] {
+function dueRuns(connection: Connection, { definitions, except = [], only }: Wanted, now: number, limit: number): readonly Due[] {
   const left = leftOut(connection, except)
-  return versionsOf(definitions)
-    .flatMap(([name, version]) => connection.all<Due>(sql.due, name, version, now, limitOf(limit + left.size)))
+  const found = versionsOf(definitions).flatMap(([name, version]) =>
+    only === undefined
+      ? connection.all<Due>(sql.due, name, version, now, limitOf(limit + left.size))
+      : dueIn(connection, only).filter((due) => due.definition === name && due.version === version && due.wake <= now),
+  )
+  return found
     .filter(({ rid }) => !left.has(rid))
     .sort((a, b) => a.wake - b.wake || a.rid - b.rid)
     .slice(0, limit)
 }
+
+type DueOf = Due & { readonly definition: string; readonly version: string }
+
+/** What nobody owns of a run and those below it, due now or later. */
+const dueIn = (connection: Connection, run: string): readonly DueOf[] => connection.all<DueOf>(sql.dueIn, run, run, run)
 
 /** Those of them to which nothing has happened since. */
 function leftOut(connection: Connection, except: readonly Refused[]): ReadonlySet<number> {
@@ -258,8 +261,9 @@ function claim(connection: Connection, worker: number, due: readonly Due[]): rea
   })
 }
 
-function nextWake(connection: Connection, definitions: readonly Executable[], except: readonly Refused[]): number | null {
-  if (except.length > 0) return dueRuns(connection, definitions, except, Number.MAX_SAFE_INTEGER, 1)[0]?.wake ?? null
+function nextWake(connection: Connection, wanted: Wanted): number | null {
+  const { definitions, except = [], only } = wanted
+  if (except.length > 0 || only !== undefined) return dueRuns(connection, wanted, Number.MAX_SAFE_INTEGER, 1)[0]?.wake ?? null
   const wakes = versionsOf(definitions).flatMap(
     ([name, version]) => connection.get<{ wake: number | null }>(sql.nextWake, name, version)?.wake ?? [],
   )

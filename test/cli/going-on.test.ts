@@ -120,6 +120,39 @@ test('a run whose process was killed is gone on with by resume; while it lives, 
   expect(place.read('effects.log')).toBe('first\nbegin\n')
 })
 
+test('a command goes on with the run that it is about, and begins nothing of others, which it would cut off when it ends', async () => {
+  using place = new Place()
+  place.write(
+    'held.mjs',
+    `import { appendFileSync, existsSync } from 'node:fs'
+import { topology } from 'tutti'
+export default topology({
+  name: 'held',
+  flows: ['Start -> A -> End'],
+  agents: {
+    A: async (turn) => {
+      appendFileSync('effects.log', turn.runId + '\\n')
+      while (!existsSync(turn.runId)) await new Promise((resolve) => setTimeout(resolve, 10))
+      return turn.finish(turn.runId)
+    },
+  },
+})
+`,
+  )
+  const left = place.begin('run', 'held.mjs', '--id', 'left')
+  await until('the first has begun', () => place.read('effects.log') === 'left\n')
+  left.process.kill('SIGKILL')
+  await left.end
+  place.write('left', '')
+  const other = place.begin('run', 'held.mjs', '--id', 'other')
+  await until('somebody is seen to have died', () => other.err().includes('runs of workers that died'))
+  place.write('other', '')
+  expect(await other.end).toMatchObject({ code: 0, out: 'other\n' })
+  expect(place.read('effects.log')).toBe('left\nother\n')
+  expect(await place.json('show', 'left')).toMatchObject({ status: 'running', waitsFor: ['process'] })
+  expect(await place.tutti('resume', 'left')).toMatchObject({ code: 0, out: 'left\n' })
+})
+
 test('that nobody executes a run, because its process died, is said by whoever looks, until somebody goes on with it', async () => {
   using place = new Place()
   place.write('waiting.mjs', files.waiting)

@@ -318,7 +318,7 @@ test('that one run is taken over, or several, is said in words that fit both', a
   const store: Store = { ...memoryStore(), beat: async () => [{ worker: 7, beat: 1, gone: true }], fence: async () => 1 }
   await using tutti = await open({ store, workerTtlMs: 20, onLog: ({ message }) => logs.push(message) })
   await until(() => logs.length > 0)
-  expect(logs[0]).toBe('runs of workers that died are taken over: 1')
+  expect(logs[0]).toBe('runs of workers that died are free to be taken over: 1')
   expect(await tutti.runs()).toEqual({ runs: [] })
 })
 

@@ -35,6 +35,10 @@ describe('every statement finds its rows by an index', () => {
   test.each([
     ['due', /SEARCH run USING INDEX run_due \(definition=\? AND version=\? AND wake/],
     ['nextWake', /SEARCH run USING (COVERING )?INDEX run_due \(definition=\? AND version=\?/],
+    [
+      'dueIn',
+      /SEARCH run USING INDEX sqlite_autoindex_run_1 \(id=\?\)\n[^]*SEARCH run USING INDEX sqlite_autoindex_run_1 \(id>\? AND id<\?\)/,
+    ],
     ['owned', /SEARCH run USING INDEX run_owned/],
     ['free', /SEARCH run USING (COVERING )?INDEX run_owned/],
     ['ended', /SEARCH run USING INDEX run_ended/],
