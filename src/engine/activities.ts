@@ -33,7 +33,7 @@ import { turnOver } from './turn-over.js'
 /** What the activities of a turn need of its run. */
 export type ActivityPort = Pick<
   ExecutionPort,
-  'clock' | 'clockOf' | 'maxValue' | 'graceMs' | 'later' | 'mayGoOn' | 'isPlayed' | 'known' | 'returnedLate'
+  'clock' | 'clockOf' | 'maxValue' | 'graceMs' | 'later' | 'mayGoOn' | 'isWithinAbove' | 'isPlayed' | 'known' | 'returnedLate'
 >
 
 /** Whose activities they are: one execution of a turn. */
@@ -480,13 +480,23 @@ export class Activities implements ContextOwner {
     const speaker = this.#speakerOf(step)
     if (idempotent === false && (here || left !== undefined))
       return this.#owner.say({ type: 'activity.fail', ...speaker, error: unknownOutcome(speaker, left) }, this.#leave)
-    if (here) return this.#try(step, 1)
+    if (here) return this.#admit(step)
     const marks = { ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }) }
     this.#owner.say({ type: 'activity.start', ...speaker, ...marks }, ({ refusal }) => {
       if (refusal !== undefined) return this.#leave()
       // Not at once: whoever says so has others to tell before anything of a user runs.
-      queueMicrotask(() => this.#try(step, 1))
+      queueMicrotask(() => this.#admit(step))
     })
+  }
+
+  /** What it may use is set aside. It is not begun if the runs above have no room for it: then they are ending, and this with them. */
+  #admit(step: CalledStep): void {
+    if (step.options.reserve === undefined || this.#aborted !== null) return this.#try(step, 1)
+    settle(
+      () => this.#port.isWithinAbove(),
+      (isWithin) => (isWithin ? this.#try(step, 1) : this.#leave()),
+      (thrown) => this.#spoil(thrown),
+    )
   }
 
   /** Runs the activity once, unless a harness knows what it comes to. */

@@ -47,7 +47,7 @@ interface Child {
 }
 
 /** The runs that a run waits for: those of its steps, and those that undo what they did. Some may not have been started yet. */
-function childrenOf(state: State): Child[] {
+export function childrenOf(state: State): Child[] {
   if (state.run?.shape.kind !== 'graph') return []
   const ofStep = (attempts: readonly Attempt[], isWanted: boolean): Child[] =>
     attempts.filter(({ agent }) => runsChild(state, agent)).map((attempt) => ({ id: childRunId(state, attempt), isWanted }))

@@ -36,6 +36,7 @@ import { newEntry } from './run-entry.js'
 import { isHeldBack, longSleepMs, sleepsUntil } from './run-view.js'
 import type { Seam } from './seam.js'
 import { laterOf } from './seam.js'
+import type { Looks } from './spent-below.js'
 import { dueNow, type Put, type RunRow, type Store } from './store.js'
 import { TakeOver } from './take-over.js'
 import { passOverTurnsOver } from './turn-over.js'
@@ -101,6 +102,7 @@ export class Engine {
   readonly #waiting = new Set<RunEntry>()
   readonly #definitions: Definitions
   readonly #takeOver: TakeOver
+  readonly looks: Looks = new Map()
   #announcing: Promise<void> | null = null
   readonly #unsubscribe: () => void
   readonly #stopPassing: () => void = passOverTurnsOver()

@@ -179,6 +179,7 @@ async function executedAgain(
         say('it asks for a step that is not recorded')
         return false
       },
+      isWithinAbove: () => true,
       resources: () => resources,
       lend: (_, __, value) => value,
       emit: () => {},

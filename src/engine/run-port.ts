@@ -21,6 +21,7 @@ import type { Gate, Lane } from './gate.js'
 import { turnId } from './held-turns.js'
 import type { Outcome, RunEntry } from './run-entry.js'
 import type { ActivityOutcome, Seam } from './seam.js'
+import { isWithinAbove } from './spent-below.js'
 import type { Clock } from './tutti.js'
 
 /** What all runs of a process share in executing their bodies. */
@@ -135,6 +136,11 @@ export class RunPort {
   /** Whether this process still owns the run: asked before each step. */
   mayGoOn(): Maybe<boolean> {
     return this.#shared.mayGoOn(this.entry)
+  }
+
+  /** Whether what a call has set aside leaves the runs above within what they may use. */
+  isWithinAbove(): Maybe<boolean> {
+    return isWithinAbove(this.#shared.engine, this.entry.state, this.later)
   }
 
   /** Nothing of an execution runs any more, or it is fenced off. */

@@ -60,6 +60,8 @@ export type Command =
   | { readonly type: 'run.pause'; readonly by?: string }
   | { readonly type: 'run.resume'; readonly by?: string; readonly above?: Known }
   | { readonly type: 'run.cancel'; readonly reason?: string; readonly by?: string; readonly compensate?: boolean }
+  /** What its child runs use now, with what is set aside there, is over what it may use: said of what it was at `seq`. */
+  | { readonly type: 'run.overspend'; readonly more: Reserve; readonly seq: number }
   | ({ readonly type: 'turn.complete'; readonly action: Action } & Speaker)
   /** A step's body returned. */
   | ({

@@ -125,6 +125,11 @@ function carryOut(draft: Draft, command: Command): Refusal | null {
       return null
     case 'run.cancel':
       return cancel(draft, command.reason, command.by, command.compensate ?? true)
+    case 'run.overspend':
+      // What a child run has used may have been counted since: then it is in both.
+      if (state.seq !== command.seq) return refuse('STALE_REVISION', `the run ${state.run.id} has gone on since event ${command.seq}`)
+      if (isUndecided(state)) crossSpent(draft, command.more)
+      return null
     case 'turn.complete': {
       const branch = speaking(state, command)
       if (branch === null) return stale(command)

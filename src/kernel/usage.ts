@@ -41,6 +41,11 @@ export function usedBy(usage: Usage | undefined): Reserve {
   return { tokens: (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0), costUsd: usage?.costUsd ?? 0 }
 }
 
-function plus(a: Reserve, b: Reserve, sign: 1 | -1): Reserve {
+/** What is used and what is set aside, together. */
+export function takenBy({ reserved, ...used }: Spent): Reserve {
+  return plus(used, reserved, 1)
+}
+
+export function plus(a: Reserve, b: Reserve, sign: 1 | -1 = 1): Reserve {
   return { tokens: a.tokens + sign * b.tokens, costUsd: a.costUsd + sign * b.costUsd }
 }

@@ -6,7 +6,7 @@ import { finish, fork, forks, invoke, passes, replies, reply } from './acts.js'
 import type { Result } from './outcome.js'
 import { eventsOf, reportedOf } from './outcome.js'
 import type { Play } from './play.js'
-import { begin, everyOrder, go, playOf, submit, toEnd } from './play.js'
+import { begin, everyOrder, go, playOf, refusalOf, submit, toEnd } from './play.js'
 
 /** Nothing but the run itself is said to have failed. */
 function blamesNobody(result: Result, code: string): void {
@@ -211,6 +211,27 @@ describe('the time of a run', () => {
     const node = begin(play)
     expect(() => submit(play, node, { type: 'timer.fire', timer: 'run' }, 1_099)).toThrow('TIMER_NOT_DUE')
     expect(submit(play, node, { type: 'timer.fire', timer: 'run' }, 1_100).state.outcome).toMatchObject({ status: 'failed' })
+  })
+})
+
+describe('what child runs use', () => {
+  const play = playOf(['Start->H->End'], { H: () => finish('h') }, { limits: { tokens: 100 } })
+  const node = begin(play)
+  const over = (tokens: number, seq = node.state.seq) => ({ type: 'run.overspend', more: { tokens, costUsd: 0 }, seq }) as const
+
+  test('crosses the limit of the run if it is too much, and is nothing if it is not', () => {
+    expect(submit(play, node, over(101)).state).toMatchObject({ closing: true })
+    expect(submit(play, node, over(100)).state.seq).toBe(node.state.seq)
+  })
+
+  test('is refused if the run has gone on since: what they have used may be counted by then', () => {
+    expect(refusalOf(play, node.state, over(101, node.state.seq - 1))).toBe('STALE_REVISION')
+  })
+
+  test('changes nothing of a run that is ending', () => {
+    const cancelled = submit(play, node, { type: 'run.cancel' })
+    const { seq } = cancelled.state
+    expect(submit(play, cancelled, over(101, seq)).state.seq).toBe(seq)
   })
 })
 

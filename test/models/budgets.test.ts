@@ -1,6 +1,6 @@
-import type { ModelFactory } from 'tutti'
+import type { Graph, GraphBuilder, ModelFactory } from 'tutti'
 import { agent, graph, topology } from 'tutti'
-import { script } from 'tutti/testing'
+import { script, virtualClock } from 'tutti/testing'
 import { describe, expect, test } from 'vitest'
 import { deferred, journal, opened, rest } from '../engine/opened.js'
 import { placeOf } from '../../src/models/call-place.js'
@@ -304,6 +304,107 @@ describe('a budget', () => {
     })
     const enough = await (await tutti.start(wide, { limits: { tokens: 50_000 } })).result()
     expect(enough).toMatchObject({ status: 'succeeded', report: { measured: { usage: { inputTokens: 18_000 } } } })
+  })
+
+  /** The work of so many agents, each in a run of its own, in whatever way these go on at the same time. */
+  const sideBySide: Readonly<Record<string, (count: number) => Graph<unknown, unknown>>> = {
+    'the items of a step': (count) =>
+      graph('items')
+        .step('w', { ...written, each: items(count) })
+        .output(),
+    steps: (count) => {
+      const empty = graph('steps') as unknown as GraphBuilder<unknown, Record<string, never>>
+      const step = { input: () => 'x', run: writer }
+      return items(count)()
+        .reduce((steps, n) => steps.step(`s${n}` as never, step as never) as never, empty)
+        .output()
+    },
+    'items of items, and a fork beside': (count) => {
+      const inner = graph('inner')
+        .step('w', { ...written, each: items(2) })
+        .output()
+      const fork = topology({
+        name: 'fork',
+        flows: ['Start -> H -> End', 'H <-> W'],
+        agents: { H: (turn) => (turn.message.kind === 'join' ? turn.finish(1) : turn.fork(['W', 'W'], { request: 'x' })), W: {} },
+      })
+      return graph('outer')
+        .step('i', { each: items(Math.ceil(count / 2)), input: () => 'x', run: inner })
+        .step('f', { input: () => 'x', run: fork })
+        .output()
+    },
+  }
+
+  for (const [how, make] of Object.entries(sideBySide))
+    test.each([1, 2, 7, 33])(
+      `I4 is kept by ${how} that go on at the same time, %i of them: no more calls start than there is room for`,
+      async (width) => {
+        const { models, calls, go } = counted()
+        await using tutti = await opened({ models })
+        const limits = { tokens: 14_000 }
+        const run = await tutti.start(make(width), { limits })
+        // Each sets 3,500 aside for its answer, and some for its prompt.
+        const mostAtOnce = 3
+        const needs = how.includes('fork') ? 2 * Math.ceil(width / 2) + 2 : width
+        await rest(200)
+        expect(calls()).toBeLessThanOrEqual(mostAtOnce)
+        if (needs <= mostAtOnce) expect(calls()).toBe(needs)
+        go()
+        expect(await run.result()).toMatchObject(
+          needs <= mostAtOnce ? { status: 'succeeded' } : { status: 'failed', error: { code: 'LIMIT_TOKENS', at: {} } },
+        )
+        expect(calls()).toBeLessThanOrEqual(mostAtOnce)
+      },
+    )
+
+  test('I4 is kept when runs of steps begin one after the other and answer late, and has room again for what was not used', async () => {
+    const clock = virtualClock()
+    const gates = [deferred(), deferred(), deferred(), deferred(), deferred()]
+    let calls = 0
+    const model = saying(() => [called('finish', { output: 'ok' })])
+    const models: ModelFactory = () => ({
+      ...model,
+      doGenerate: async (options: Parameters<typeof model.doGenerate>[0]) => {
+        await gates[calls++]?.promise
+        return model.doGenerate(options)
+      },
+    })
+    await using tutti = await opened({ models, clock })
+    const late = graph('late')
+      .step('w', { each: items(5), input: ({ item, sleep }) => sleep(item * 10).then(() => 'x'), run: writer })
+      .output()
+    for (const frees of [true, false]) {
+      calls = 0
+      const run = await tutti.start(late, { limits: { tokens: 14_000 } })
+      for (let n = 0; n < 5; n++) {
+        if (frees) gates[n]?.resolve()
+        await rest()
+        await clock.advance(10)
+        await rest()
+      }
+      expect(calls).toBe(frees ? 5 : 3)
+      for (const gate of gates) gate.resolve()
+      expect(await run.result()).toMatchObject(frees ? { status: 'succeeded' } : { status: 'failed', error: { code: 'LIMIT_TOKENS' } })
+      gates.splice(0, 5, deferred(), deferred(), deferred(), deferred(), deferred())
+    }
+  })
+
+  test('I4 that the runs of steps have crossed is told the same, whoever of them finds out, and is a choice', async () => {
+    const told = new Set<string>()
+    for (const room of [1, 2, 3, 4]) {
+      const { models, calls } = counted()
+      await using tutti = await opened({ models })
+      const wide = graph('wide')
+        .step('w', { ...written, concurrency: room })
+        .step('v', { ...written, each: items(4) })
+        .output()
+      const run = await tutti.start(wide, { id: 'R', limits: { tokens: 14_000 } })
+      const { measured: _, ...report } = (await run.result()).report
+      told.add(JSON.stringify(report))
+      expect(report.choices).toEqual([{ at: 'run', kind: 'limit', decidedBy: ['LIMIT_TOKENS'] }])
+      expect(calls()).toBeLessThanOrEqual(3)
+    }
+    expect(told.size).toBe(1)
   })
 
   test('counts what the run of a step has used that was given up', async () => {
