@@ -159,7 +159,6 @@ const small: Readonly<Record<string, () => Definition<any>>> = {
   },
   'a model with guardrails': () =>
     besideModel((begin, end) => ({ guardrails: [{ name: 'looks', before: begin, after: () => (end() ? null : 'no') }] })),
-  'a model whose answer is judged': () => besideModel((begin, end) => ({ instructions: () => begin() ?? '', output: z.any().refine(end) })),
 }
 
 /** Somebody's step is over while a model is asked that was asked before it began, or is not. */

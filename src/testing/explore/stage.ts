@@ -304,14 +304,14 @@ class Stage {
     this.#scheduler.add(happening)
   }
 
-  /** A model with no code of the user's beside it, and none that judges what it says: between its calls, nothing runs but the engine. */
+  /**
+   * A model with no code of the user's beside it: between its calls, nothing runs but the engine. Schemas are taken to look at nothing but the
+   * value: nearly every model has one, and orders in which only they change places would be most of all.
+   */
   #isModel(agent: string): boolean {
-    if (this.#internals?.kind !== 'topology') return false
-    const { agents, output } = this.#internals
-    const code = agents[agent]
-    if (code === undefined || code.act !== null || code.options.tools !== undefined || code.options.guardrails !== undefined) return false
-    const isJudged = (output ?? code.output) !== undefined || Object.values(agents).some(({ input }) => input !== undefined)
-    return !isJudged && code.retryIf === undefined
+    const code = this.#internals?.kind === 'topology' ? this.#internals.agents[agent] : undefined
+    if (code === undefined || code.act !== null || code.retryIf !== undefined) return false
+    return code.options.tools === undefined && code.options.guardrails === undefined
   }
 
   /** What a body has to say shows how far it is. */
