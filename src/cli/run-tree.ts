@@ -122,7 +122,9 @@ export class RunTree {
       children.push(stop)
     }
     if (state.pausedAt !== null) return { kind: 'paused', runs: [id] }
-    if ([...state.timers.values()].some(({ kind }) => kind === 'backoff' || kind === 'sleep')) return null
+    const now = Date.now() - state.pausedMs
+    // What has a time that has come goes on too: nobody waits for a person whose time to answer is over.
+    if ([...state.timers.values()].some(({ kind, due }) => kind === 'backoff' || kind === 'sleep' || due <= now)) return null
     const own = [...state.asks.values()].map((ask) => askView(state, ask))
     const asks = [...own, ...children.flatMap((stop) => (stop.kind === 'person' ? stop.asks : []))]
     if (asks.length > 0) return { kind: 'person', asks: asks.sort(oldestFirst) }

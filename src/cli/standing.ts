@@ -53,12 +53,21 @@ async function strandedIn(store: Store, trees: readonly RunTree[]): Promise<Read
 }
 
 /** What is written of a run that may go on; null of one that is over, or was let go because it waits for somebody: journals can be long. */
-async function treeOf(store: Store, { id, endedAt, status, worker, waits }: RunRow): Promise<RunTree | null> {
+async function treeOf(store: Store, row: RunRow): Promise<RunTree | null> {
+  const { id, endedAt, status, worker, waits } = row
   if (endedAt !== null || status === 'paused') return null
-  if (worker === null && (waits.includes('person') || (waits.includes('agent') && (await isHeld(store, id))))) return null
+  const isWaiting = worker === null && (waits.includes('person') || (waits.includes('agent') && (await isHeld(store, id))))
+  if (isWaiting && !(await isDue(store, row))) return null
   const tree = new RunTree(store, id)
   await tree.catchUp()
   return tree
+}
+
+/** Whether the time has come for a run that nobody owns, as when nobody has answered in time. Asked for none, a claim only looks. */
+async function isDue(store: Store, { id, definition, version }: RunRow): Promise<boolean> {
+  const definitions = [{ name: definition, versions: [version] }]
+  const { nextWake } = await store.claim({ worker: 0, definitions, only: id, now: Number.NEGATIVE_INFINITY, limit: 0 })
+  return nextWake !== null && nextWake <= Date.now()
 }
 
 /** Whether an agent that a run waits for may not act still. */

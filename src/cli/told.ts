@@ -79,8 +79,10 @@ function undoingOf({ outcome, rolled }: Extract<Driven, { kind: 'ended' }>): Par
   return outcome.status === 'succeeded' && rolled.rollback === 'none' ? {} : rolled
 }
 
-/** What somebody is asked, and how to answer. */
+/** What somebody is asked, and how to answer; an answer is not taken any more when the time for it is over. */
 export function askLine(ask: Ask, store: string | undefined): Shown {
+  if (ask.expiresAt !== undefined && ask.expiresAt <= Date.now())
+    return shown`${asked(ask)}\nits time is over; go on with: ${commandOf('resume', { id: ask.runId, store })}`
   const answer = commandOf('answer', { id: ask.runId, store }, ask.id, quoted(`<${answerForm(ask)}>`))
   return shown`${asked(ask)}\nanswer it with: ${answer}`
 }

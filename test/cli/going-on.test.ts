@@ -179,6 +179,31 @@ test('that nobody executes a run, because its process died, is said by whoever l
   expect(await place.json('ls')).toMatchObject([{ id: 'w', status: 'succeeded', waitsFor: [] }])
 })
 
+test('what a run does when nobody answers in time is done by resume: who looks is told so, and no answer is proposed any more', async () => {
+  using place = new Place()
+  place.write(
+    'door.mjs',
+    `import { topology } from 'tutti'
+export default topology({
+  name: 'door',
+  flows: ['Start -> Porter -> End', 'Porter -> User'],
+  agents: { Porter: { act: {
+    request: (turn) => turn.ask('Who is there?', { timeoutMs: 1_500 }),
+    answer: (turn, name) => turn.finish(name),
+    expired: (turn) => turn.finish('Nobody was there.'),
+  } } },
+})
+`,
+  )
+  expect(await place.tutti('run', 'door.mjs', '--id', 'd')).toMatchObject({ code: 4, err: expect.stringContaining('tutti answer d') })
+  const tooLate = 'its time is over; go on with: tutti resume d\n'
+  await vi.waitFor(async () => expect((await place.tutti('asks')).out).toMatch(tooLate), { timeout: 20_000 })
+  const [listed, shown] = await Promise.all([place.json('ls'), place.tutti('show', 'd')])
+  expect(listed).toMatchObject([{ id: 'd', status: 'running', waitsFor: ['person', 'process'] }])
+  expect(shown.out).toContain(`${tooLate}nobody executes d, its process has gone; go on with: tutti resume d\n`)
+  expect(await place.tutti('resume', 'd')).toMatchObject({ code: 0, out: 'Nobody was there.\n' })
+})
+
 test('a cancel that is under way is to be seen', async () => {
   using place = new Place()
   place.write(
