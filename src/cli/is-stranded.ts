@@ -7,26 +7,17 @@ const watchMs = 500
 /** For how long a run that was resumed is left to whoever did so, however slow the machine is. */
 const takingMs = 10_000
 
-/** Whether a run has something to do and nobody who does it: its process died. */
-export async function isStranded(store: Store, id: string): Promise<boolean> {
-  return (await strandedAmong(store, [await treeOf(store, id)])).has(id)
-}
-
 /** Whether a run may go on and nobody has it, be it only because it owes nothing before a time. */
 export async function isFree(store: Store, id: string): Promise<boolean> {
-  return (await freeAmong(store, [await treeOf(store, id)], () => false)).has(id)
+  const tree = new RunTree(store, id)
+  await tree.catchUp()
+  return (await freeAmong(store, [tree], () => false)).has(id)
 }
 
-/** Those of some runs, as far as they have been read, that have something to do and nobody who does it. */
+/** Those of some runs, as far as they have been read, that have something to do and nobody who does it: their process died. */
 export function strandedAmong(store: Store, trees: readonly RunTree[]): Promise<ReadonlySet<string>> {
   const resting = new Set(trees.filter((tree) => tree.isResting()).map(({ id }) => id))
   return freeAmong(store, trees, ({ id, waits }) => resting.has(id) || waits.includes('agent'))
-}
-
-async function treeOf(store: Store, id: string): Promise<RunTree> {
-  const tree = new RunTree(store, id)
-  await tree.catchUp()
-  return tree
 }
 
 /** Those that nobody has. `isLeft`: whether whoever is there leaves one alone until it is due, or until something happens to it. */

@@ -43,8 +43,11 @@ export async function standingsOf(store: Store, rows: readonly RunRow[], { alone
   return standings
 }
 
-/** To see who lives, one has to be written among them. Where the store can't be written now, what can be read is shown all the same. */
-async function strandedIn(store: Store, trees: readonly RunTree[]): Promise<ReadonlySet<string>> {
+/**
+ * Those of some runs that have something to do and nobody who does it. To see who lives, one has to be written among them. Where the store
+ * can't be written now, what can be read is shown all the same.
+ */
+export async function strandedIn(store: Store, trees: readonly RunTree[]): Promise<ReadonlySet<string>> {
   try {
     return await strandedAmong(store, trees)
   } catch {

@@ -5,8 +5,9 @@ import { wrongUse } from './cli-error.js'
 import { eventLine } from './event-line.js'
 import { exitCode, type ExitCode } from './exit-code.js'
 import { findRun } from './find-run.js'
-import { isStranded } from './is-stranded.js'
 import { journalOf, publicEvents } from './journal.js'
+import { RunTree } from './run-tree.js'
+import { strandedIn } from './standing.js'
 import { openExisting } from './stores.js'
 import { jsonText } from './terminal.js'
 import { nobodyExecutes } from './told.js'
@@ -49,6 +50,9 @@ export const command: CliCommand = {
   },
 }
 
+/** How often is looked whether anybody executes a run to which nothing happens: that a process has died is written nowhere. */
+const lookMs = 5_000
+
 async function follow(
   watched: WatchedStore,
   { id }: { readonly id: string },
@@ -56,21 +60,30 @@ async function follow(
   alone: () => void,
   take: (event: Event) => void,
 ): Promise<ExitCode> {
+  const tree = new RunTree(watched.store, id)
   let after = from
-  let isLookedAfter = false
+  let looked = Number.NEGATIVE_INFINITY
+  let isAlone = false
   for (;;) {
     const { version } = watched
     for (const event of await journalOf(watched.store, id, after)) {
       take(event)
       after = event.seq
+      isAlone = false
     }
     const { row } = (await watched.store.load(id, { after: Number.MAX_SAFE_INTEGER })) ?? {}
     if (row === undefined || (row.endedAt !== null && after >= row.head))
       return row?.status === 'succeeded' ? exitCode.done : exitCode.failed
     // An end may have been written between the two looks; then there is more to read.
     if (after < row.head) continue
-    if (!isLookedAfter && (await isStranded(watched.store, id))) alone()
-    isLookedAfter = true
+    if (!isAlone && performance.now() - looked >= lookMs) {
+      await tree.catchUp()
+      isAlone = (await strandedIn(watched.store, [tree])).has(id)
+      if (isAlone) alone()
+      looked = performance.now()
+    }
+    const again = setTimeout(() => watched.moved(), lookMs)
     await watched.movedSince(version)
+    clearTimeout(again)
   }
 }

@@ -179,6 +179,21 @@ test('that nobody executes a run, because its process died, is said by whoever l
   expect(await place.json('ls')).toMatchObject([{ id: 'w', status: 'succeeded', waitsFor: [] }])
 })
 
+test('that nobody executes a run any more is said to who follows it while its process dies', async () => {
+  using place = new Place()
+  place.write('waiting.mjs', files.waiting)
+  const run = place.begin('run', 'waiting.mjs', '--id', 'w')
+  await until('the second step has begun', () => place.read('effects.log').includes('begin'))
+  const tail = place.begin('tail', 'w')
+  await until('it is followed', () => tail.out().includes('second'))
+  run.process.kill('SIGKILL')
+  await run.end
+  await until('who follows it is told', () => tail.err().endsWith('go on with: tutti resume w\n'), 30_000)
+  place.write('go', '')
+  expect(await place.tutti('resume', 'w')).toMatchObject({ code: 0 })
+  expect(await tail.end).toMatchObject({ code: 0, err: 'nobody executes w, its process has gone; go on with: tutti resume w\n' })
+})
+
 test('what a run does when nobody answers in time is done by resume: who looks is told so, and no answer is proposed any more', async () => {
   using place = new Place()
   place.write(

@@ -1,6 +1,7 @@
 import { open, type Run } from 'tutti'
 import { expect, test } from 'vitest'
-import { isStranded } from '../../src/cli/is-stranded.js'
+import { strandedAmong } from '../../src/cli/is-stranded.js'
+import { RunTree } from '../../src/cli/run-tree.js'
 import type { Store } from '../../src/engine/store.js'
 import { memoryStore } from '../../src/stores/memory.js'
 import { solo, untilAborted } from '../engine/opened.js'
@@ -33,6 +34,8 @@ test('a run that is taken while somebody looks whether it has anybody is not str
       return loaded
     },
   }
-  expect(await isStranded(looking, 'run')).toBe(false)
+  const tree = new RunTree(looking, 'run')
+  await tree.catchUp()
+  expect(await strandedAmong(looking, [tree])).toEqual(new Set())
   await (second as Awaited<ReturnType<typeof open>> | null)?.close()
 })
