@@ -4,7 +4,7 @@ import type { RunRow, Store } from '../engine/store.js'
 import type { Run } from '../engine/tutti.js'
 import { openAsks } from './asks.js'
 import { type Cassette, withCassette } from './cassette.js'
-import { CliError, notFound } from './cli-error.js'
+import { CliError, notFound, wrongUse } from './cli-error.js'
 import { exitCode } from './exit-code.js'
 import { findRun, isTop, topOf } from './find-run.js'
 import { isFree } from './is-stranded.js'
@@ -78,7 +78,9 @@ async function askIn(store: Store, { id }: RunRow, given: string): Promise<strin
   const asks = (await openAsks(store, id)).filter(({ runId }) => runId === id)
   if (asks.some((ask) => ask.id === given)) return given
   const [only, ...others] = asks.filter(({ agent }) => agent === given)
-  return only !== undefined && others.length === 0 ? only.id : given
+  if (only === undefined) return given
+  if (others.length === 0) return only.id
+  throw wrongUse(`${given} asks ${others.length + 1} questions`, 'name the id of one: tutti asks lists them')
 }
 
 /** What is answered or resumed for a child run is awaited by the run that was started, which has nobody else to go on with it. */

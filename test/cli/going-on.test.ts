@@ -259,6 +259,28 @@ export default graph('asked').ask('first', { question: () => 1, schema }).ask('s
   expect(await place.json('answer', 'a', 'r.0~1', '10')).toMatchObject({ output: { first: 10, second: 20 } })
 })
 
+test('who asks several questions is not name enough for an answer, and that is said', async () => {
+  using place = new Place()
+  place.write(
+    'twice.mjs',
+    `import { topology } from 'tutti'
+export default topology({
+  name: 'twice',
+  flows: ['Start -> Desk -> End', 'Desk <-> Clerk', 'Clerk -> User'],
+  agents: {
+    Desk: { act: { request: (turn) => turn.fork(['Clerk', 'Clerk']), join: (turn, { values }) => turn.finish(values) } },
+    Clerk: { act: { request: (turn) => turn.ask('tea?'), answer: (turn, value) => turn.reply(value) } },
+  },
+})
+`,
+  )
+  await place.tutti('run', 'twice.mjs', '--id', 't')
+  const err = 'tutti: Clerk asks 2 questions; name the id of one: tutti asks lists them\n'
+  expect(await place.tutti('answer', 't', 'Clerk', '1')).toMatchObject({ code: 2, out: '', err })
+  expect(await place.tutti('answer', 't', 'r.0~1', '1')).toMatchObject({ code: 4 })
+  expect(await place.json('answer', 't', 'Clerk', '2')).toMatchObject({ output: [1, 2] })
+})
+
 test('a pause from elsewhere stops a run that is being executed, with 4', async () => {
   using place = new Place()
   place.write('waiting.mjs', files.waiting)
