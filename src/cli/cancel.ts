@@ -3,7 +3,7 @@ import type { CliCommand } from './cli-command.js'
 import { fileOption, jsonOption, storeOption } from './cli-command.js'
 import { notUndone } from './event-line.js'
 import { exitCode } from './exit-code.js'
-import { findRun, topOf } from './find-run.js'
+import { findRun } from './find-run.js'
 import type { Loaded } from './load-file.js'
 import { Session } from './session.js'
 import { shown } from './shown.js'
@@ -29,9 +29,10 @@ export const command: CliCommand = {
   run: async (terminal, [given], { store: where, file, reason, json }: Options) => {
     const store = await openExisting(where)
     const row = await findRun(store, given as string)
-    await using session = await Session.open(terminal, store, await codeOf(terminal, row, file), { about: topOf(row) })
+    await using session = await Session.open(terminal, store, await codeOf(terminal, row, file))
     const run = await session.tutti.run(row.id)
     await run.cancel({ by: 'tutti cancel', ...(reason !== undefined && { reason }) })
+    session.about(run)
     const stop = await session.settled(run)
     const end = stop?.kind === 'ended' ? stop : null
     const status = end?.outcome.status ?? 'running'

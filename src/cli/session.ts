@@ -48,18 +48,14 @@ export class Session implements AsyncDisposable {
     this.tutti = tutti
   }
 
-  /**
-   * Opens an engine that executes what was loaded; with nothing loaded it can only look and steer. `about`: the run that it goes on with, if
-   * nobody has it; `close`: what ends with it.
-   */
+  /** Opens an engine that executes what was loaded; with nothing loaded it can only look and steer. `close`: what ends with it. */
   static async open(
     terminal: Terminal,
     store: Store,
     loaded: Loaded | null,
-    { about, close = async () => {} }: { readonly about?: string; readonly close?: (() => Promise<void>) | undefined } = {},
+    close: () => Promise<void> = async () => {},
   ): Promise<Session> {
     const watched = new WatchedStore(store)
-    if (about !== undefined) watched.about(about)
     const tutti = await open({
       store: watched.store,
       ...(loaded !== null && { definitions: [loaded.definition], ...loaded.given }),
@@ -74,9 +70,13 @@ export class Session implements AsyncDisposable {
     return this.#watched.store
   }
 
-  /** The run that was started here is gone on with, should it be lost. */
+  /**
+   * From now on the run is gone on with if nobody has it. Said once what was asked for is recorded: what is begun before would be cut off if
+   * that is refused, and needless if it ends the run.
+   */
   about(run: Run): void {
     this.#watched.about(run.id)
+    engineOf(this.tutti).lookForRuns()
   }
 
   /**

@@ -79,7 +79,7 @@ function undoingOf({ outcome, rolled }: Extract<Driven, { kind: 'ended' }>): Par
   return outcome.status === 'succeeded' && rolled.rollback === 'none' ? {} : rolled
 }
 
-/** What somebody is asked, and how to answer; when the time for that is over, an answer may not be taken any more. */
+/** What somebody is asked, and how to answer; when the time for that is over, how to go on without. */
 export function askLine(ask: Ask, store: string | undefined): Shown {
   if (ask.expiresAt !== undefined && ask.expiresAt <= Date.now())
     return shown`${asked(ask)}\nits time is over; go on with: ${commandOf('resume', { id: ask.runId, store })}`

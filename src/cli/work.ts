@@ -43,7 +43,7 @@ async function started(terminal: Terminal, work: Extract<Work, { type: 'run' }>)
   const { loaded, close } = await withCassette(file, work)
   const model = work.replay === undefined ? whichModel(file) : null
   if (model !== null) terminal.note(model)
-  const session = await Session.open(terminal, await openOrMake(work.store), loaded, { close })
+  const session = await Session.open(terminal, await openOrMake(work.store), loaded, close)
   return orClosed(session, async () => {
     const run = await session.tutti.start(loaded.definition, {
       input: work.input as never,
@@ -61,7 +61,7 @@ async function wentOn(terminal: Terminal, work: Exclude<Work, { type: 'run' }>):
   const found = await loadedFor(row, work.file)
   if (work.type === 'resume') await mayResume(store, row)
   const { loaded, close } = found === null ? { loaded: null, close: undefined } : await withCassette(found, work)
-  const session = await Session.open(terminal, store, loaded, { about: topOf(row), close })
+  const session = await Session.open(terminal, store, loaded, close)
   return orClosed(session, async () => {
     const run = await session.tutti.run(row.id)
     if (loaded !== null) await checkVersion(run, row, loaded)
@@ -69,6 +69,7 @@ async function wentOn(terminal: Terminal, work: Exclude<Work, { type: 'run' }>):
     const following = await session.follow(top.id)
     if (work.type === 'answer') await run.answer(await askIn(store, row, work.ask), work.value, { by: 'tutti answer' })
     else if (row.status === 'paused') await run.resume({ by: 'tutti resume' })
+    session.about(top)
     return { session, run: top, following, executes: loaded !== null }
   })
 }

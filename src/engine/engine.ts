@@ -250,6 +250,11 @@ export class Engine {
     return this.#opening
   }
 
+  /** Takes what the store gives now, and did not give before. */
+  lookForRuns(): void {
+    this.#worker.claim()
+  }
+
   /** What waits for an agent is looked at again, and what was let go may be due. */
   #onAgent(name: string): void {
     if (this.#closed) return

@@ -153,6 +153,41 @@ export default topology({
   expect(await place.tutti('resume', 'left')).toMatchObject({ code: 0, out: 'left\n' })
 })
 
+test('an answer that is refused, and a cancel of a child run, begin nothing of a run that nobody has', async () => {
+  using place = new Place()
+  place.write(
+    'both.mjs',
+    `import { appendFileSync, existsSync } from 'node:fs'
+import { graph, topology } from 'tutti'
+const clerk = topology({
+  name: 'clerk',
+  flows: ['Start -> Clerk -> End', 'Clerk -> User'],
+  agents: { Clerk: { act: { request: (turn) => turn.ask(turn.request), answer: (turn, value) => turn.finish(value) } } },
+})
+export default graph('both')
+  .step('asks', { each: () => ['north', 'south'], run: clerk, input: ({ item }) => item, onError: { fallback: [] } })
+  .step('works', {
+    run: async () => {
+      appendFileSync('effects.log', 'begun\\n')
+      while (!existsSync('go')) await new Promise((resolve) => setTimeout(resolve, 10))
+      return 'worked'
+    },
+  })
+  .output(({ steps }) => steps.works)
+`,
+  )
+  const run = place.begin('run', 'both.mjs', '--id', 'b')
+  await until('it is under way', () => place.has('effects.log') && run.err().split('ask.opened').length > 2)
+  run.process.kill('SIGKILL')
+  await run.end
+  expect(await place.tutti('answer', 'b:asks:0', 'nobody', '1')).toMatchObject({ code: 3, err: expect.stringContaining('ASK_NOT_FOUND') })
+  expect(await place.tutti('cancel', 'b:asks:0')).toMatchObject({ code: 0, err: expect.stringContaining('b:asks:0 is cancelled') })
+  expect(place.read('effects.log')).toBe('begun\n')
+  place.write('go', '')
+  expect(await place.tutti('resume', 'b')).toMatchObject({ code: 4, err: expect.stringContaining('tutti answer b:asks:1') })
+  expect(await place.tutti('answer', 'b:asks:1', 'Clerk', '1')).toMatchObject({ code: 0, out: 'worked\n' })
+})
+
 test('that nobody executes a run, because its process died, is said by whoever looks, until somebody goes on with it', async () => {
   using place = new Place()
   place.write('waiting.mjs', files.waiting)
