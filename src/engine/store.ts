@@ -41,7 +41,8 @@ export interface Store {
   onMoved(wake: () => void): () => void
   /**
    * Deletes runs that ended before a time, with all that belongs to them, at most `limit` of them; how many these were. What lies below a
-   * run that has not ended, as `r:step` and `r:step:undo` do below `r`, is still needed by it and stays.
+   * run that has not ended, as `r:step` and `r:step:undo` do below `r`, is still needed by it and stays; and that run stays until nothing lies
+   * below it, or the next of its id would take over what is left of it.
    */
   gc(what: { readonly endedBefore: number; readonly limit: number }): Promise<number>
   close(): Promise<void>

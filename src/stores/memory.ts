@@ -362,13 +362,18 @@ export function memoryStore(): Store {
     },
     gc: async ({ endedBefore, limit }) => {
       const isNeeded = (id: string): boolean => runs.get(topOf(id) ?? '')?.row.endedAt === null
-      const old = [...runs]
-        .filter(([id, { row }]) => row.endedAt !== null && row.endedAt < endedBefore && !isNeeded(id))
-        .sort(byEnd)
-        .slice(0, limit)
-      for (const [id, kept] of old) drop(id, kept)
-      if (old.length > 0) committed(null)
-      return old.length
+      let deleted = 0
+      // First what lies below others, then those.
+      for (let gone = 1; gone > 0 && deleted < limit; deleted += gone) {
+        const old = [...runs]
+          .filter(([id, { row }]) => row.endedAt !== null && row.endedAt < endedBefore && !isNeeded(id) && !below.has(id))
+          .sort(byEnd)
+          .slice(0, limit - deleted)
+        for (const [id, kept] of old) drop(id, kept)
+        gone = old.length
+      }
+      if (deleted > 0) committed(null)
+      return deleted
     },
     close: async () => {},
   })

@@ -105,6 +105,7 @@ export const sql = {
     select rid, tags from run
     where ended is not null and ended < ?
       and not exists (select 1 from run as root where root.id = substr(run.id, 1, instr(run.id, ':') - 1) and root.ended is null)
+      and (instr(run.id, ':') > 0 or not exists (select 1 from run as below where below.id > run.id || ':' and below.id < run.id || ';'))
     order by ended limit ?`,
   refsOf: 'select hash from blob_ref where rid = ?',
   dropRefs: 'delete from blob_ref where rid = ?',

@@ -152,9 +152,14 @@ export function storeOver(connection: Connection, driver: Driver, { durability, 
       if (none) return 0
       return connection.write(
         () => {
-          const old = connection.all<Ended>(sql.ended, endedBefore, limitOf(limit))
-          for (const run of old) drop(connection, run)
-          return old.length
+          let deleted = 0
+          // First what lies below others, then those.
+          for (let gone = 1; gone > 0 && deleted < limit; deleted += gone) {
+            const old = connection.all<Ended>(sql.ended, endedBefore, limitOf(limit - deleted))
+            for (const run of old) drop(connection, run)
+            gone = old.length
+          }
+          return deleted
         },
         () => changes.committed(null),
       )

@@ -46,6 +46,21 @@ export const keepingChecks: readonly StoreCheck[] = [
     },
   },
   {
+    promise: 'a run is not deleted before all that lies below it, whenever that has ended',
+    holds: async ({ store }) => {
+      const by = await joined(store)
+      const ended = (run: string, at: number) => starting(run, by, { ended: true, at })
+      await commit(store, ended('r', 5), ended('r:a', 5), ended('r:b', 8), ended('rr', 9))
+      const left = async () => (await store.list({ limit: 9 })).map(({ id }) => id).sort()
+      same(await store.gc({ endedBefore: 6, limit: 1 }), 1)
+      same(await left(), ['r', 'r:b', 'rr'])
+      // By a clock that was set back meanwhile it ended after it.
+      same(await store.gc({ endedBefore: 6, limit: 9 }), 0)
+      same(await store.gc({ endedBefore: 9, limit: 9 }), 2)
+      same(await left(), ['rr'])
+    },
+  },
+  {
     promise: 'with a run goes all that belongs to it, and nothing else',
     holds: async ({ store }) => {
       const by = await joined(store)

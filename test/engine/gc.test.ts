@@ -1,3 +1,4 @@
+import { graph } from 'tutti'
 import { expect, test } from 'vitest'
 import { memoryStore } from '../../src/stores/memory.js'
 import { sqliteStore } from '../../src/stores/sqlite.js'
@@ -59,4 +60,27 @@ test('what is to be kept must be said, and said well', async () => {
     expect(await codeOf(tutti.gc(bad as never)), JSON.stringify(bad)).toBe('INVALID_INPUT')
   expect(await kept.status()).toBe('succeeded')
   expect(await tutti.gc({ olderThanMs: Number.POSITIVE_INFINITY })).toBe(0)
+})
+
+test.each(['memory', 'sqlite'])('a run of an id that was used before takes over nothing that lay below the first (%s)', async (kind) => {
+  using place = new Place()
+  const store = kind === 'memory' ? memoryStore() : await sqliteStore(place.store, { durability: 'process' })
+  const child = graph<string>('child')
+    .step('say', { run: ({ input }) => `of the ${input}` })
+    .output(({ steps }) => steps.say)
+  const parent = graph<string>('parent')
+    .step('kid', { input: ({ input }) => input, run: child })
+    .output(({ steps }) => steps.kid)
+  {
+    await using at = await timed({ store, definitions: [parent] })
+    const { tutti, clock } = at
+    expect(await tutti.execute(parent, { id: 'run', input: 'first' })).toBe('of the first')
+    await clock.advance(10)
+    // Both ended in the same millisecond: of the two, what lies below goes first.
+    expect(await tutti.gc({ olderThanMs: 5, limit: 1 })).toBe(1)
+    expect((await tutti.runs()).runs.map(({ id }) => id)).toEqual(['run'])
+    expect(await tutti.gc({ olderThanMs: 5, limit: 1 })).toBe(1)
+    expect(await tutti.execute(parent, { id: 'run', input: 'second' })).toBe('of the second')
+  }
+  await store.close()
 })
