@@ -341,6 +341,8 @@ export async function endChildRun(
   state: State,
   attempt: Attempt,
 ): Promise<{ done?: LateWork; notUndone?: readonly string[]; usage?: Usage }> {
+  // It is this process that stops: whoever takes the run over goes on with the other one, or ends it.
+  if (engine.closed) throw closedEngine()
   const id = childRunId(state, attempt)
   if ((await patiently(engine, () => engine.entry(id))) === null) return {}
   await patiently(engine, () => align(engine, state, { id, isWanted: false }))

@@ -275,3 +275,28 @@ test('runs that are over can be read to the last, by handles from before, until 
   expect((await run.report()).status).toBe('succeeded')
   await tutti.close()
 })
+
+test.each(['stops', 'goes on'])('closing while a step has not come to its run again leaves that run be, where its code %s', async (how) => {
+  const store = memoryStore()
+  let finding = (_: AbortSignal): Promise<void> => Promise.resolve()
+  const asks = solo((turn) => (turn.message.kind === 'request' ? turn.ask('?') : turn.finish('answered')))
+  const above = graph('above')
+    .step('asks', { input: ({ signal }) => finding(signal), run: asks })
+    .output(({ steps }) => steps.asks)
+  const first = await opened({ store })
+  const { id } = await first.start(above)
+  await rest()
+  await first.close()
+
+  finding = (signal) => (how === 'stops' ? untilAborted(signal) : new Promise(() => {}))
+  const second = await opened({ store, definitions: [above], graceMs: 20 })
+  await rest()
+  await second.close()
+
+  finding = () => Promise.resolve()
+  await using third = await opened({ store, definitions: [above] })
+  await rest()
+  const child = await third.run(`${id}:asks`)
+  for (const ask of await child.asks()) await child.answer(ask.id, 'yes')
+  expect(await (await third.run(id)).result()).toMatchObject({ status: 'succeeded', output: 'answered' })
+})
