@@ -278,7 +278,7 @@ test('runs that are over can be read to the last, by handles from before, until 
 
 test.each(['stops', 'goes on'])('closing while a step has not come to its run again leaves that run be, where its code %s', async (how) => {
   const store = memoryStore()
-  let finding = (_: AbortSignal): Promise<void> => Promise.resolve()
+  let finding: (signal: AbortSignal) => Promise<void> = () => Promise.resolve()
   const asks = solo((turn) => (turn.message.kind === 'request' ? turn.ask('?') : turn.finish('answered')))
   const above = graph('above')
     .step('asks', { input: ({ signal }) => finding(signal), run: asks })
