@@ -202,7 +202,8 @@ export async function patiently<T>(engine: Engine, work: () => Maybe<T>): Promis
 
 /**
  * Runs a definition as a child of a step and gives its output. It has a journal of its own: whoever executes the step again finds it
- * there. An abort cancels it and waits for its end, unless it is this process that stops: then whoever takes the run over goes on with it.
+ * there. An abort cancels it and waits for its end, unless it is this process that stops, or can't go on: then whoever takes the run over goes
+ * on with it.
  */
 export async function childRun(
   engine: Engine,
@@ -301,7 +302,7 @@ async function ended(engine: Engine, parent: string, id: string, signal: AbortSi
   left.catch(() => {})
   const aborted = async (): Promise<void> => {
     const entry = engine.closed ? null : await engine.entry(parent)
-    if (entry === null || entry.owner === null) return letGo(signal.reason)
+    if (entry === null || entry.owner === null || entry.broken !== null) return letGo(signal.reason)
     await patiently(engine, () => align(engine, entry.state, { id, isWanted: false }))
   }
   const stop = (): void => void aborted().catch(letGo)
@@ -341,8 +342,9 @@ export async function endChildRun(
   state: State,
   attempt: Attempt,
 ): Promise<{ done?: LateWork; notUndone?: readonly string[]; usage?: Usage }> {
-  // It is this process that stops: whoever takes the run over goes on with the other one, or ends it.
-  if (engine.closed) throw closedEngine()
+  // It is this process that stops, or can't go on: whoever takes the run over goes on with the other one, or ends it.
+  const stopped = engine.closed ? closedEngine() : engine.stoppedBy(state.run?.id ?? '')
+  if (stopped !== null) throw stopped
   const id = childRunId(state, attempt)
   if ((await patiently(engine, () => engine.entry(id))) === null) return {}
   await patiently(engine, () => align(engine, state, { id, isWanted: false }))

@@ -1,6 +1,7 @@
 import * as tutti from 'tutti'
 import { expect, test } from 'vitest'
 import { openConnection } from '../../src/stores/sqlite-open.js'
+import { sqliteStore } from '../../src/stores/sqlite.js'
 import { codeOf, deferred, solo, type SoloTurn } from '../engine/opened.js'
 import { patience, Place, until } from './processes.js'
 
@@ -88,4 +89,29 @@ test('a run whose child run can not be read can be paused, and says what it wait
   expect(await run.status()).toBe('paused')
   expect(told).toContain(`it could not be told what happens above it: ${why}`)
   await engine.close()
+})
+
+test('a run that can not be read any more leaves its child run as it is, and goes on with it once it can', patience, async () => {
+  using place = new Place()
+  const asks = solo((turn: SoloTurn) => (turn.message.kind === 'request' ? turn.ask('?') : turn.finish('answered')))
+  const parent = tutti.graph('parent').step('child', { run: asks }).output()
+  const told: string[] = []
+  const first = await tutti.open({ store: place.store, definitions: [parent], onLog: ({ message }) => void told.push(message) })
+  await first.start(parent, { id: 'p' })
+  await until('it asks', async () => (await first.asks()).length === 1)
+  const store = await sqliteStore(place.store, { durability })
+  const head = (await store.load('p'))?.row.head ?? 0
+  const row = { seq: head + 1, n: 1, body: 'no JSON' }
+  await store.commit([{ run: 'p', expect: head, head: head + 1, by: 9, rows: [row], at: 0 }])
+  await until('it is told of', () => told.some((line) => line.startsWith('the run is stopped')))
+  await store.close()
+  await first.close()
+
+  const connection = await openConnection(place.store, { durability })
+  connection.run('delete from batched where body = ?', row.body)
+  connection.close()
+  await using second = await tutti.open({ store: place.store, definitions: [parent] })
+  const [ask] = await second.asks()
+  await (await second.run('p:child')).answer(ask?.id ?? '', 'yes')
+  expect(await (await second.run('p')).result()).toMatchObject({ status: 'succeeded', output: { child: 'answered' } })
 })
