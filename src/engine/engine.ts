@@ -71,7 +71,8 @@ const answerMs = 1_000
 const isOfGone = ({ isGone }: RunEntry, { refusal }: Outcome): boolean => isGone && refusal?.code === 'RUN_NOT_FOUND'
 
 /** What is said of a run is also said of those that it waits for. */
-const isSteering = ({ type }: Command): boolean => type === 'run.pause' || type === 'run.resume' || type === 'run.cancel'
+const isSteering = ({ type }: Command): boolean =>
+  type === 'run.pause' || type === 'run.resume' || type === 'run.cancel' || type === 'run.overspend'
 
 /** A recorded activity reaches the execution that waits for it. */
 function route(entry: RunEntry, event: Recorded): void {

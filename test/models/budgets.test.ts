@@ -4,6 +4,7 @@ import { script, virtualClock } from 'tutti/testing'
 import { describe, expect, test } from 'vitest'
 import { deferred, journal, opened, rest } from '../engine/opened.js'
 import { placeOf } from '../../src/models/call-place.js'
+import { memoryStore } from '../../src/stores/memory.js'
 import { called, saying } from './spied.js'
 
 const team = topology({
@@ -405,6 +406,30 @@ describe('a budget', () => {
       expect(calls()).toBeLessThanOrEqual(3)
     }
     expect(told.size).toBe(1)
+  })
+
+  test('I4 that runs have crossed whose steps nobody has the code of ends them: none of their calls is waited for in vain', async () => {
+    const store = memoryStore()
+    let isHeld = true
+    const child = topology({
+      name: 'child',
+      flows: ['Start -> C -> W -> End'],
+      agents: { C: (turn) => (isHeld ? new Promise<never>(() => {}) : turn.invoke('W', { request: 'x' })), W: {} },
+    })
+    const parent = graph('parent')
+      .step('w', { each: items(5), input: () => 'x', run: child })
+      .output()
+    const { models, calls } = counted()
+    const first = await opened({ store, models, definitions: [parent], graceMs: 0 })
+    const { id } = await first.start(parent, { limits: { tokens: 14_000 } })
+    await rest(100)
+    await first.close()
+    isHeld = false
+    await using second = await opened({ store, models, definitions: [child] })
+    for (const item of items(5)()) expect(await (await second.run(`${id}:w:${item}`)).result()).toMatchObject({ status: 'cancelled' })
+    expect(calls()).toBeLessThanOrEqual(3)
+    await using third = await opened({ store, models, definitions: [parent] })
+    expect(await (await third.run(id)).result()).toMatchObject({ status: 'failed', error: { code: 'LIMIT_TOKENS' } })
   })
 
   test('counts what the run of a step has used that was given up', async () => {
