@@ -443,8 +443,10 @@ export class Engine {
     const { state } = entry
     const { turns, others, timersGone } = owedSince(before, state)
     for (let place = 0; place < timersGone.length; place++) this.#disarm(entry, timersGone[place] as string)
-    // What was started before a pause and has not begun, or was in flight when its worker died, begins when the run is resumed.
-    if (state.pausedAt === null) this.#bodies.dispatchAll(entry, turns)
+    const isSteered = before !== null && (before.pausedAt === null) !== (state.pausedAt === null)
+    // What was started before a pause and has not begun, or was in flight when its worker died, begins when the run is resumed; and with it
+    // what the resume starts.
+    if (state.pausedAt === null && !isSteered) this.#bodies.dispatchAll(entry, turns)
     for (let place = 0; place < others.length; place++) {
       const effect = others[place] as (typeof others)[number]
       switch (effect.type) {
@@ -459,7 +461,7 @@ export class Engine {
           break
       }
     }
-    if (before !== null && (before.pausedAt === null) !== (state.pausedAt === null)) this.#pausedOrResumed(entry)
+    if (isSteered) this.#pausedOrResumed(entry)
   }
 
   /** While a run is paused its clock stands still and nothing begins: its alarms and what has not begun are taken back, and come again later. */
@@ -468,7 +470,10 @@ export class Engine {
     for (const execution of entry.executions.values()) execution.pausedOrResumed()
     void this.#align(entry)
     if (entry.state.pausedAt !== null) return this.#bodies.pause(entry)
-    this.#bodies.dispatchAll(entry, attemptsOf(entry.state))
+    this.#bodies.dispatchAll(
+      entry,
+      attemptsOf(entry.state).sort((a, b) => a.seq - b.seq),
+    )
     for (const undo of entry.state.undo.running.values()) this.#bodies.undo(entry, undo)
   }
 

@@ -84,6 +84,63 @@ test('a turn that has room and has not begun yet is taken back: of a wide fork n
   expect(begun).toBe(requests.length)
 })
 
+test('what a resume lets begin, and what it starts, begins in the order in which it was started', async () => {
+  for (const isForked of [false, true]) {
+    await using tutti = await opened({ concurrency: 1 })
+    const gate = deferred()
+    const begun = deferred()
+    const order: unknown[] = []
+    const requests = Array.from({ length: 30 }, (_, at) => at)
+    const fork = forksEach(requests)
+    const run = await tutti.start(
+      hub(
+        async (turn) => {
+          if (!isForked) begun.resolve()
+          if (!isForked) await gate.promise
+          return fork(turn)
+        },
+        async (turn) => {
+          order.push(turn.request)
+          if (isForked) begun.resolve()
+          await gate.promise
+          return turn.reply(turn.request)
+        },
+      ),
+    )
+    await begun.promise
+    await run.pause()
+    gate.resolve()
+    await rest()
+    await run.resume()
+    expect(await run.output()).toEqual(requests)
+    expect(order).toEqual(requests)
+  }
+})
+
+test('what a resume starts of an agent that has been terminated fails once', async () => {
+  await using tutti = await opened()
+  const gate = deferred()
+  const begun = deferred()
+  const fork = forksEach([1, 2, 3], 'settled')
+  const waiting = hub(
+    async (turn) => {
+      begun.resolve()
+      await gate.promise
+      return fork(turn)
+    },
+    (turn) => turn.reply(turn.request),
+  )
+  const run = await tutti.start(waiting)
+  await begun.promise
+  await run.pause()
+  await tutti.agents.terminate('W')
+  gate.resolve()
+  await rest()
+  await run.resume()
+  expect(await run.result()).toMatchObject({ status: 'succeeded', output: [] })
+  expect(tutti.refusals()).toEqual({})
+})
+
 test('a turn whose resources are being made does not begin if its run is paused meanwhile', async () => {
   const made = deferred<string>()
   await using tutti = await opened({ resources: [bench.perRun(() => made.promise)] })
