@@ -44,11 +44,16 @@ export function cancelRun(draft: Draft, reason: string | undefined, by: string |
   closeAll(draft)
 }
 
-/** Nobody executes what was aborted any more: it has ended, but not the runs that it waited for. Whether there was anything. */
+/**
+ * Nobody executes what was aborted any more: it has ended, but not the runs that it waited for. Unless it only slept, nobody knows what it came to.
+ * Whether there was anything.
+ */
 export function fenceAborted(draft: Draft): boolean {
   const { seq } = draft.state
-  for (const { branch, agent, turn, attempt } of byId(draft.state.aborting.values(), (aborted) => aborted.branch))
-    if (!runsChild(draft.state, agent)) emit(draft, { type: 'turn.aborted', branch, agent, turn, attempt, how: 'fenced' })
+  for (const { branch, agent, turn, attempt, undo } of byId(draft.state.aborting.values(), (aborted) => aborted.branch)) {
+    const how = undo?.asleep === true ? 'ended' : 'fenced'
+    if (!runsChild(draft.state, agent)) emit(draft, { type: 'turn.aborted', branch, agent, turn, attempt, how })
+  }
   return draft.state.seq !== seq
 }
 

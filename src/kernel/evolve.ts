@@ -44,9 +44,9 @@ import { attemptId, runTimer, undoTimer } from './ids.js'
 import { changed } from './lifecycle.js'
 import { continued } from './continued.js'
 import { dependentsOf, gatesOf, placesIn, targetsIn, undoesIn, widthOf } from './recount.js'
-import type { Outcome, State, TurnWork } from './state.js'
+import type { Outcome, State } from './state.js'
 import { Trie } from './trie.js'
-import { attemptsOf, runsChild } from './state.js'
+import { attemptsOf, isAsleep, runsChild } from './state.js'
 import { settling, usedBy } from './usage.js'
 
 /** Folds one event into a state and gives the next one. Applies no rule and runs no code of users: the event says what was decided. */
@@ -218,10 +218,18 @@ function runClaimed(state: Folding, { seq, shape, waited = [], unbegun }: Of<'ru
   if (state.held && !state.idle)
     for (const key of [...turnsAtWork(state, waited, new Set(unbegun)), ...undosAtWork(state)])
       state.crashes = state.crashes.set(key, (state.crashes.get(key) ?? 0) + 1, state.edit)
+  state.asleep = givenBackAsleep(state)
   state.held = true
   state.idle = state.pausedAt !== null
   state.claimed = { seq, waited }
   if (shape !== undefined) Object.assign(state, continued(state, shape))
+}
+
+/** Of a worker that died nobody knows whether it had come further than its records. */
+function givenBackAsleep(state: Folding): Trie<true> {
+  if (state.held || state.run?.undoes !== true) return Trie.empty()
+  const asleep = attemptsOf(state).filter(({ branch }) => isAsleep(state.work.get(branch)))
+  return Trie.from(asleep.map(({ branch }) => [branch, true] as const))
 }
 
 /** The branches of turns during which a process can have died: one that waits for its agent, for a run or for its sleep kills nobody. */
@@ -230,12 +238,6 @@ function turnsAtWork(state: Folding, waited: readonly string[], unbegun: Readonl
     const waitsForRun = runsChild(state, agent) && !unbegun.has(branch)
     return waited.includes(agent) || waitsForRun || isAsleep(state.work.get(branch)) ? [] : [branch]
   })
-}
-
-/** What is at work beside a sleep is recorded as started. */
-function isAsleep(work: TurnWork | undefined): boolean {
-  const records = work?.records.values() ?? []
-  return records.some(({ status }) => status === 'sleeping') && !records.some(({ status }) => status === 'started')
 }
 
 function undosAtWork(state: Folding): string[] {

@@ -4,7 +4,7 @@ import type { Folding, Of } from './folding.js'
 import { rootBarrier, undoTimer } from './ids.js'
 import { changed } from './lifecycle.js'
 import type { ActivityRecord, Attempt, Barrier, Branch, State } from './state.js'
-import { barrierOf, branchOf, clockAt, requestsOf, shapeOf, stepShape } from './state.js'
+import { barrierOf, branchOf, clockAt, isAsleep, requestsOf, shapeOf, stepShape } from './state.js'
 import type { AbortedWork, DoneNode, Entry, Path, Plan, Seat, Undo } from './undo-state.js'
 import { cleared, undoOrder } from './undo-order.js'
 
@@ -191,6 +191,7 @@ export function abortedWork(state: State, branch: Branch): { undo?: AbortedWork 
       ...itemOf(state, branch),
       ...activitiesOf(state, branch.id),
       open,
+      ...(!state.held && isAsleep(state.work.get(branch.id)) && { asleep: true as const }),
     },
   }
 }

@@ -45,6 +45,7 @@ export function editable(state: State): Folding {
     held: state.held,
     idle: state.idle,
     claimed: state.claimed,
+    asleep: state.asleep,
     crashes: state.crashes,
     gates: state.gates,
     closing: state.closing,

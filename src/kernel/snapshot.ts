@@ -11,14 +11,14 @@ import { TurnQueue } from './turn-queue.js'
 import type { Plan, Undo, Waiting } from './undo-state.js'
 
 /** Raised when a state is written differently; a snapshot of another format is not read: the journal is. */
-export const snapshotVersion = '8'
+export const snapshotVersion = '9'
 
 type Entries<V> = readonly (readonly [string, V])[]
 type SavedBarrier = Omit<Barrier, 'slots' | 'reach' | 'approaching' | 'groups'> & {
   readonly slots: readonly (readonly [number, SettledSlot])[]
 }
 
-const tries = ['branches', 'asks', 'closedAsks', 'timers', 'aborting', 'crashes', 'gates'] as const
+const tries = ['branches', 'asks', 'closedAsks', 'timers', 'aborting', 'asleep', 'crashes', 'gates'] as const
 
 /** A state as JSON. What the rendezvous count follows from the rest and is left out. */
 export function saveState(state: State): unknown {

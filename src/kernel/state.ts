@@ -62,6 +62,8 @@ export interface State {
   readonly idle: boolean
   /** Where the journal says who has it now, and for which agents turns waited then; null: it was made there. */
   readonly claimed: { readonly seq: number; readonly waited: readonly string[] } | null
+  /** The branches whose turns only slept when it was given back before that, if it has something to undo: of these all is known. */
+  readonly asleep: Trie<true>
   /** How often the owner died in each branch's current turn since its last record. */
   readonly crashes: Trie<number>
   /** Of a graph: what each gate has seen settle so far. */
@@ -344,6 +346,7 @@ export const newState: State = Object.freeze({
   held: false,
   idle: false,
   claimed: null,
+  asleep: Trie.empty<true>(),
   crashes: Trie.empty<number>(),
   gates: Trie.empty<Gate>(),
   closing: false,
@@ -407,10 +410,20 @@ export function attemptOf(state: State, id: string): Attempt | undefined {
   return branch === undefined || branch.startSeq === 0 ? undefined : liveAttempt(branch)
 }
 
-/** Whether a worker before this one may have executed an attempt. What is a run of its own was executed for itself. */
-export function isInherited(state: State, { agent, seq }: Attempt): boolean {
-  const { claimed } = state
-  return claimed !== null && seq < claimed.seq && !claimed.waited.includes(agent) && !runsChild(state, agent)
+/**
+ * Whether a worker before this one may have executed an attempt, and done what nobody knows. What is a run of its own was executed for itself, and
+ * what slept when it was given back had done no more than is recorded.
+ */
+export function isInherited(state: State, { branch, agent, seq }: Attempt): boolean {
+  const { claimed, asleep } = state
+  if (claimed === null || seq >= claimed.seq || asleep.get(branch) !== undefined) return false
+  return !claimed.waited.includes(agent) && !runsChild(state, agent)
+}
+
+/** Whether a body only sleeps. What is at work beside a sleep is recorded as started. */
+export function isAsleep(work: TurnWork | undefined): boolean {
+  const records = work?.records.values() ?? []
+  return records.some(({ status }) => status === 'sleeping') && !records.some(({ status }) => status === 'started')
 }
 
 /** All attempts that have started and not ended. */

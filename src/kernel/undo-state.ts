@@ -138,6 +138,8 @@ export interface AbortedWork {
   readonly activities?: Readonly<Record<string, unknown>>
   /** Its activities that were started, can be undone, and have not ended, by key. */
   readonly open: readonly { readonly id: string; readonly key: string; readonly tool: string; readonly input: unknown }[]
+  /** It only slept when its run was given back, and nobody has had that since. */
+  readonly asleep?: true
 }
 
 export const nothingDone: Undo = Object.freeze({

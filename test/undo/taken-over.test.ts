@@ -129,3 +129,51 @@ test('and its journal is executed again as it is recorded, also one from before 
   for (const journal of [events, ofBefore(events)])
     expect(await replay({ ...given, events: journal })).toEqual({ attempts: 1, different: [], skipped: [] })
 })
+
+/** Books, and then sleeps for long. */
+const sleeper = () =>
+  graph('sleeper')
+    .step('book', { run: () => 'booked', compensate: () => {} })
+    .step('wait', {
+      after: ['book'],
+      run: async (step) => {
+        await step.step('tell', () => 'told')
+        await step.sleep(3_600_000)
+        return 'waited'
+      },
+      compensate: () => {},
+    })
+    .output()
+
+const undoneOnlyBook = { rollback: 'complete', report: { notUndone: [] } }
+
+test('not by one that slept when its run was given back, whoever cancels that', async () => {
+  const store = memoryStore()
+  await left(store, sleeper())
+  // Nobody has the run yet, and then somebody has executed it as far as it had come.
+  const looks = await opened({ store })
+  const run = await looks.run('left')
+  await run.cancel()
+  await using next = await opened({ store, definitions: [sleeper()] })
+  expect(await (await next.run('left')).result()).toMatchObject({ status: 'cancelled', ...undoneOnlyBook })
+  await looks.close()
+
+  const other = memoryStore()
+  await left(other, sleeper())
+  await using taken = await opened({ store: other, definitions: [sleeper()] })
+  await rest()
+  const again = await taken.run('left')
+  await again.cancel()
+  expect(await again.result()).toMatchObject({ status: 'cancelled', ...undoneOnlyBook })
+})
+
+test('not by one whose run was let go in its sleep, because there were many', async () => {
+  const store = memoryStore()
+  await using tutti = await opened({ store, definitions: [sleeper()] })
+  const runs = await Promise.all(Array.from({ length: 300 }, () => tutti.start(sleeper())))
+  await rest(200)
+  const [row] = (await store.list({ limit: 1_000 })).filter(({ worker }) => worker === null)
+  const run = runs.find(({ id }) => id === row?.id)
+  await run?.cancel()
+  expect(await run?.result()).toMatchObject({ status: 'cancelled', ...undoneOnlyBook })
+})
