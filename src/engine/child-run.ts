@@ -326,8 +326,7 @@ async function over(engine: Engine, id: string, left?: Promise<never>): Promise<
       const state = (await patiently(engine, () => engine.current(id)))?.state
       if (state === undefined) throw new Error(`the child run ${id} is gone`)
       if (isOver(state)) return state
-      const stopped = engine.stoppedBy(id)
-      if (stopped !== null) throw stopped
+      // One that is stopped by a fault is waited for too: whoever takes both over may go on with it.
       if (engine.closed) throw closedEngine()
       await (left === undefined ? changed.wait : Promise.race([changed.wait, left]))
     } finally {

@@ -2,7 +2,7 @@ import * as tutti from 'tutti'
 import { expect, test } from 'vitest'
 import { openConnection } from '../../src/stores/sqlite-open.js'
 import { sqliteStore } from '../../src/stores/sqlite.js'
-import { codeOf, deferred, solo, type SoloTurn } from '../engine/opened.js'
+import { codeOf, deferred, rest, solo, type SoloTurn } from '../engine/opened.js'
 import { patience, Place, until } from './processes.js'
 
 const durability = 'process' as const
@@ -91,7 +91,10 @@ test('a run whose child run can not be read can be paused, and says what it wait
   await engine.close()
 })
 
-test('a run that can not be read any more leaves its child run as it is, and goes on with it once it can', patience, async () => {
+test.each([
+  ['a run that can not be read any more leaves its child run as it is', 'p'],
+  ['a run waits for its child run that can not be read any more', 'p:child'],
+])('%s, and they go on once it can', patience, async (_, damaged) => {
   using place = new Place()
   const asks = solo((turn: SoloTurn) => (turn.message.kind === 'request' ? turn.ask('?') : turn.finish('answered')))
   const parent = tutti.graph('parent').step('child', { run: asks }).output()
@@ -100,10 +103,11 @@ test('a run that can not be read any more leaves its child run as it is, and goe
   await first.start(parent, { id: 'p' })
   await until('it asks', async () => (await first.asks()).length === 1)
   const store = await sqliteStore(place.store, { durability })
-  const head = (await store.load('p'))?.row.head ?? 0
+  const head = (await store.load(damaged))?.row.head ?? 0
   const row = { seq: head + 1, n: 1, body: 'no JSON' }
-  await store.commit([{ run: 'p', expect: head, head: head + 1, by: 9, rows: [row], at: 0 }])
+  await store.commit([{ run: damaged, expect: head, head: head + 1, by: 9, rows: [row], at: 0 }])
   await until('it is told of', () => told.some((line) => line.startsWith('the run is stopped')))
+  await rest()
   await store.close()
   await first.close()
 
@@ -111,7 +115,7 @@ test('a run that can not be read any more leaves its child run as it is, and goe
   connection.run('delete from batched where body = ?', row.body)
   connection.close()
   await using second = await tutti.open({ store: place.store, definitions: [parent] })
-  const [ask] = await second.asks()
-  await (await second.run('p:child')).answer(ask?.id ?? '', 'yes')
+  const child = await second.run('p:child')
+  for (const ask of await child.asks()) await child.answer(ask.id, 'yes')
   expect(await (await second.run('p')).result()).toMatchObject({ status: 'succeeded', output: { child: 'answered' } })
 })
