@@ -1,7 +1,7 @@
 import type { AgentCode } from '../define/agent-code.js'
 import type { Definition, Internals } from '../define/definition.js'
 import type { LanguageModel } from '../define/language-model.js'
-import type { Maybe } from '../define/maybe.js'
+import { isLater, type Maybe } from '../define/maybe.js'
 import type { Schema } from '../define/schema.js'
 import type { ActivitySpeaker, Command } from '../kernel/command.js'
 import { attemptId } from '../kernel/ids.js'
@@ -140,7 +140,9 @@ export class RunPort {
 
   /** Whether what a call has set aside leaves the runs above within what they may use. */
   isWithinAbove(): Maybe<boolean> {
-    return isWithinAbove(this.#shared.engine, this.entry.state, this.later)
+    const isWithin = isWithinAbove(this.#shared.engine, this.entry.state, this.later)
+    // To look takes a while: by then its own run may be another's.
+    return isLater(isWithin) ? isWithin.then((may) => may && this.mayGoOn()) : isWithin
   }
 
   /** Nothing of an execution runs any more, or it is fenced off. */

@@ -1,4 +1,4 @@
-import type { Graph, GraphBuilder, ModelFactory } from 'tutti'
+import type { Graph, GraphBuilder, ModelFactory, Store } from 'tutti'
 import { agent, graph, topology } from 'tutti'
 import { script, virtualClock } from 'tutti/testing'
 import { describe, expect, test } from 'vitest'
@@ -430,6 +430,39 @@ describe('a budget', () => {
     expect(calls()).toBeLessThanOrEqual(3)
     await using third = await opened({ store, models, definitions: [parent] })
     expect(await (await third.run(id)).result()).toMatchObject({ status: 'failed', error: { code: 'LIMIT_TOKENS' } })
+  })
+
+  test('a call is not begun by a worker that has lost its run while it looked what others have used', async () => {
+    const inner = memoryStore()
+    const looking = deferred()
+    const found = deferred()
+    // It tells nobody by itself, as no other process can, takes its time, and gives the run to others.
+    const store: Store = {
+      ...inner,
+      onMoved: () => () => {},
+      claim: async () => ({ rows: [], nextWake: null }),
+      load: async (id, options) => {
+        if (id !== 'R:late') return inner.load(id, options)
+        looking.resolve()
+        await found.promise
+        return null
+      },
+    }
+    const { models, calls, go } = counted()
+    go()
+    const both = graph('both')
+      .step('late', { input: () => new Promise<never>(() => {}), run: writer })
+      .step('here', { input: () => 'x', run: writer })
+      .output()
+    await using tutti = await opened({ store, models, clock: virtualClock(), graceMs: 0 })
+    await tutti.start(both, { id: 'R', limits: { tokens: 100_000 } })
+    await looking.promise
+    for (let beat = 0; beat < 100; beat++) await inner.fence({ worker: 1, beat }, 0)
+    // Longer than what its own append has shown may be taken for so.
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    found.resolve()
+    await rest()
+    expect(calls()).toBe(0)
   })
 
   test('counts what the run of a step has used that was given up', async () => {
