@@ -47,6 +47,36 @@ test('ids that were drawn at random are no difference in what resources are call
   expect(same.divergence?.kind, same.text()).toBe('effect-order')
 })
 
+test('who writes last to what has been given an id at random is a matter of order', async () => {
+  const shared = (idsOf: (id: string, who: string) => string) => () => {
+    const act = (turn: any) => {
+      turn.use(books).save(idsOf(turn.request, turn.agent), { by: turn.agent })
+      return turn.reply(null)
+    }
+    return topology({
+      name: 'shared',
+      flows: ['Start -> Hub -> End', 'Hub <-> A | B'],
+      agents: {
+        Hub: {
+          act: { request: (turn: any) => turn.fork(['A', 'B'], { request: crypto.randomUUID() }), join: (turn: any) => turn.finish() },
+        },
+        A: { act },
+        B: { act },
+      },
+    })
+  }
+  const one = await explore(
+    shared((id) => id),
+    { schedules: 'all', resources },
+  )
+  expect(one.divergence?.kind, one.text()).toBe('effect-order')
+  const each = await explore(
+    shared((id, who) => `${id}/${who}`),
+    { schedules: 'all', resources },
+  )
+  expect(each, each.text()).toMatchObject({ independent: true, exhaustive: true })
+})
+
 test('ids that were drawn at random are no difference in what a model is told, and others are one', async () => {
   const told = (idOf: (turn: any, before: number) => string) => () => {
     let before = 0

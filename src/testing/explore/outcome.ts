@@ -156,15 +156,15 @@ function effectsOf(
   const lines = log.map(({ resource, call }) => `${resource}.${nameless(call, random)}`)
   const ordered = new Map<string, string[]>()
   log.forEach(({ resource, about }, index) => {
-    // No two calls are about one thing that has been given an id at random.
-    if (about === null || bags.has(resource) || idsIn(about).some((id) => random.has(id))) return
+    if (about === null || bags.has(resource)) return
     const key = `${resource} ${about}`
     const same = ordered.get(key) ?? []
     ordered.set(key, same)
     same.push(lines[index] ?? '')
   })
-  const order = [...ordered].sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, calls]) => `${key}: ${calls.join('; ')}`)
-  return { bag: lines.sort().join('\n'), order: order.join('\n') }
+  // Things that were given ids at random are known by what was done to them.
+  const order = [...ordered].map(([key, calls]) => `${nameless(key, random)}: ${calls.join('; ')}`)
+  return { bag: lines.sort().join('\n'), order: order.sort().join('\n') }
 }
 
 const none = Object.freeze({ bag: '', order: '' })
