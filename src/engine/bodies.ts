@@ -47,6 +47,8 @@ export interface BodiesPort {
   mayGoOn(entry: RunEntry): Maybe<boolean>
   /** A body of a run has ended. */
   ended(entry: RunEntry): void
+  /** A body has to wait for room. */
+  crowded(): void
 }
 
 const undoLane = 'an undo'
@@ -87,7 +89,12 @@ export class Bodies {
     this.#port = port
     const { options } = port.engine
     const { seam } = options
-    this.#gate = new Gate(options.concurrency, (agent) => port.concurrencyOf(agent), this.#entered)
+    this.#gate = new Gate(
+      options.concurrency,
+      (agent) => port.concurrencyOf(agent),
+      this.#entered,
+      () => port.crowded(),
+    )
     this.#shared = {
       ...port,
       gate: this.#gate,
@@ -103,6 +110,12 @@ export class Bodies {
   /** What limits there are has changed. */
   lookAgain(): void {
     this.#gate.lookAgain()
+  }
+
+  /** Whether the bodies of a run have room that others wait for. */
+  isInTheWay({ executions }: RunEntry): boolean {
+    for (const { actor } of executions.values()) if (actor.lane !== null && this.#gate.isWanted(actor.lane)) return true
+    return false
   }
 
   // ── turns ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -177,6 +177,7 @@ export class Engine {
         if (isOver(entry.state)) this.#forget(entry)
         else if (!this.#closed) this.#keepOrLetGo(entry)
       },
+      crowded: () => this.#makeRoom(),
     })
     for (const provided of options.resources) provisionOf(provided)
     this.#heldTurns = new HeldTurns({
@@ -537,7 +538,10 @@ export class Engine {
     if (isThere && entry.owner === null && !isOver(entry.state)) this.#worker.claim()
   }
 
-  /** Runs that only wait are let go from memory when there are many: a timer, a person or a resume brings them back. */
+  /**
+   * Runs that only wait are let go from memory when there are many, and those that sleep when others wait for their room: a timer, a person or a
+   * resume brings them back.
+   */
   #keepOrLetGo(entry: RunEntry): void {
     if (entry.owner === null) return
     if (!this.#isIdle(entry) || entry.queue.length > 0) {
@@ -545,14 +549,23 @@ export class Engine {
       return
     }
     this.#waiting.add(entry)
+    if (this.#bodies.isInTheWay(entry)) return this.#letGo(entry)
     if (this.#waiting.size <= waitingMax) return
     const [oldest] = this.#waiting
-    if (oldest === undefined) return
-    this.#waiting.delete(oldest)
-    void this.#loop.submit(oldest, { type: 'run.release' }, { owned: true }).then(
+    if (oldest !== undefined) this.#letGo(oldest)
+  }
+
+  /** Of the runs that sleep, the first that has room which somebody waits for is let go. */
+  #makeRoom(): void {
+    for (const entry of this.#waiting) if (this.#bodies.isInTheWay(entry) && this.#isIdle(entry)) return this.#letGo(entry)
+  }
+
+  #letGo(entry: RunEntry): void {
+    this.#waiting.delete(entry)
+    void this.#loop.submit(entry, { type: 'run.release' }, { owned: true }).then(
       ({ refusal }) => {
         if (refusal !== undefined) return
-        this.#runs.drop(oldest)
+        this.#runs.drop(entry)
         // So that it is known when the earliest of them is due.
         this.#worker.claim()
       },

@@ -24,15 +24,18 @@ export class Gate {
   readonly #limitOf: (lane: string) => number
   /** Told of a body when it has room. */
   readonly #entered: (body: Body) => void
+  /** Told when one has to wait. */
+  readonly #crowded: () => void
   readonly #lanes = new Map<string, Lane>()
   readonly #waiting = new Map<Body, Waiting>()
   #count = 0
   #tickets = 0
 
-  constructor(total: number, limitOf: (lane: string) => number, entered: (body: Body) => void) {
+  constructor(total: number, limitOf: (lane: string) => number, entered: (body: Body) => void, crowded: () => void) {
     this.#total = total
     this.#limitOf = limitOf
     this.#entered = entered
+    this.#crowded = crowded
   }
 
   lane(name: string): Lane {
@@ -56,6 +59,16 @@ export class Gate {
     const waiting: Waiting = { ticket: this.#tickets++, body }
     this.#waiting.set(body, waiting)
     lane.queue.push(waiting)
+    this.#crowded()
+  }
+
+  /** Whether somebody waits for room that one of this lane has. */
+  isWanted(lane: Lane): boolean {
+    if (this.#waiting.size === 0) return false
+    if (headOf(lane) !== undefined) return true
+    if (this.#count < this.#total) return false
+    for (const other of this.#lanes.values()) if (other.running < other.limit && headOf(other) !== undefined) return true
+    return false
   }
 
   /** It has run, or does not need its room any more, or its place in the queue. */

@@ -81,3 +81,29 @@ test('a run that was let go in its sleep can be paused, resumed and cancelled', 
   expect(await run?.output()).toBe('done')
   expect((await tutti.runs({ status: 'succeeded', limit: 1_000 })).runs).toHaveLength(299)
 })
+
+test('runs that sleep for long keep nobody from the room that there is, in the process or of their agent', async () => {
+  const definition = (options: object = {}) =>
+    solo({
+      ...options,
+      act: async (turn: SoloTurn) => {
+        if (turn.request === 'sleep') await turn.sleep(48 * hour)
+        return turn.finish(turn.request)
+      },
+    } as never)
+  for (const [process, agent] of [
+    [{ concurrency: 2 }, {}],
+    [{}, { concurrency: 2 }],
+  ]) {
+    const own = definition(agent)
+    await using at = await timed({ definitions: [own], ...process })
+    const { tutti, clock } = at
+    const asleep = await Promise.all([1, 2, 3].map(() => tutti.start(own, { input: 'sleep' })))
+    await rest()
+    const awake = await tutti.start(own, { input: 'now' })
+    expect(await awake.output()).toBe('now')
+    await clock.advance(48 * hour)
+    expect(await Promise.all(asleep.map((run) => run.output()))).toEqual(['sleep', 'sleep', 'sleep'])
+    expect(clock.now()).toBe(48 * hour)
+  }
+})
