@@ -582,11 +582,12 @@ export class Engine {
     return executions.size > 0 || isHeldBack(state, held)
   }
 
-  /** Whether all turns of a run sleep, and for long: then their bodies need not be kept, and are executed again when they wake. */
+  /** Whether all turns of a run sleep, and for long or while it is paused: then their bodies need not be kept, and are executed again when they wake. */
   #isAsleep({ state, executions, held }: RunEntry): boolean {
-    if (executions.size !== state.running || held.size > 0 || state.pausedAt !== null) return false
+    if (executions.size !== state.running || held.size > 0) return false
     for (const execution of executions.values()) if (!execution.isAsleep) return false
-    return (sleepsUntil(state) ?? 0) > this.options.clock.now() + longSleepMs
+    // While it is paused its sleeps stand still.
+    return state.pausedAt !== null || (sleepsUntil(state) ?? 0) > this.options.clock.now() + longSleepMs
   }
 
   /** The run is over, and nothing of it runs any more. */

@@ -42,7 +42,7 @@ export interface LoopPort {
   lost(entry: RunEntry): void
   /** Whether a run may be let go, as it is now. */
   mayRelease(entry: RunEntry): boolean
-  /** Whether all turns of a run sleep for long. */
+  /** Whether all turns of a run sleep, and for long or while it is paused. */
   isAsleep(entry: RunEntry): boolean
   refused(code: string, entry: RunEntry): void
   broken(entry: RunEntry): void

@@ -107,3 +107,25 @@ test('runs that sleep for long keep nobody from the room that there is, in the p
     expect(clock.now()).toBe(48 * hour)
   }
 })
+
+test('nor do those that are paused in their sleep, which has what it had left at the resume', async () => {
+  const definition = solo(async (turn: SoloTurn) => {
+    if (turn.request === 'sleep') await turn.sleep(2_000)
+    return turn.finish(turn.request)
+  })
+  await using at = await timed({ definitions: [definition], concurrency: 1 })
+  const { tutti, clock } = at
+  const asleep = await tutti.start(definition, { input: 'sleep' })
+  await clock.advance(500)
+  const awake = await tutti.start(definition, { input: 'now' })
+  await rest()
+  expect(await awake.status()).toBe('running')
+  await asleep.pause()
+  expect(await awake.output()).toBe('now')
+  await clock.advance(hour)
+  await asleep.resume()
+  await clock.advance(1_499)
+  expect(await asleep.status()).toBe('running')
+  await clock.advance(1)
+  expect(await asleep.output()).toBe('sleep')
+})
