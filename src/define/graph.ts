@@ -380,13 +380,10 @@ const reservedProblem = (where: string): Problem => ({
 function childOf(run: unknown, where: string): { definition: Definition | null; problems: readonly Problem[] } | null {
   if (isDefinition(run)) return { definition: run, problems: [] }
   if (agentSpecOf(run) === undefined) return null
-  const { name, input, output } = run as Agent
+  const { name } = run as Agent
   try {
-    const around = { name, flows: [`Start -> ${name}`, `${name} -> End`], agents: [run as Agent] }
-    return {
-      definition: topology({ ...around, ...(input === undefined ? {} : { input }), ...(output === undefined ? {} : { output }) }),
-      problems: [],
-    }
+    // The agent's schemas are its own: the topology's would be held to what they made of a value.
+    return { definition: topology({ name, flows: [`Start -> ${name}`, `${name} -> End`], agents: [run as Agent] }), problems: [] }
   } catch (error) {
     if (!TuttiError.is(error, 'INVALID_TOPOLOGY')) throw error
     return {

@@ -51,6 +51,21 @@ describe('a step that runs', () => {
     expect(await (await tutti.run('P:twice')).output()).toBe(18)
   })
 
+  test('an agent has its schemas held to what was sent and said, once, whatever they make of it', async () => {
+    await using tutti = await open({ store: 'memory:', invariants: true })
+    const output = z.number().transform((n) => `#${n}`)
+    const counter = agent({
+      name: 'Counter',
+      input: z.string().transform(Number),
+      output,
+      act: (turn) => (turn as any).finish(turn.request + 1),
+    })
+    const definition = graph('counted')
+      .step('count', { input: () => '5', run: counter })
+      .output(({ steps }) => steps.count)
+    expect(await tutti.execute(definition)).toBe('#6')
+  })
+
   test('a definition for each item has a child run for each, named by its place', async () => {
     await using tutti = await open({ store: 'memory:', invariants: true })
     const definition = graph('each')
