@@ -69,12 +69,13 @@ export interface Spec<P extends Seat, I> extends Options {
   act?: ActFn<P> | Handlers<P>
 }
 
-/** An agent made by `agent`, for use in any number of topologies. */
-export interface Agent<N extends string = string, I = any, O = any, A = any> {
+/** An agent made by `agent`, for use in any number of topologies. `Raw` is what may be sent to it, `I` what arrives. */
+export interface Agent<N extends string = string, I = any, O = any, A = any, in Raw = I> {
   readonly name: N
   readonly input?: Schema<any, I>
   readonly output?: Schema<any, O>
   readonly answer?: Schema<any, A>
+  readonly '~takes'?: (request: Raw) => void
 }
 
 type Loose<N, I, O, A> = {
@@ -95,18 +96,18 @@ export type AgentSpec = Readonly<Record<string, unknown>>
 const key: unique symbol = Symbol.for('tutti.agent')
 
 /** Makes an agent: code or a model, with its schemas and options. */
-export function agent<const N extends string, I = unknown, O = unknown, A = unknown>(
+export function agent<const N extends string, I = unknown, O = unknown, A = unknown, Raw = I>(
   def: Options & {
     name: N
-    input?: Schema<any, I>
+    input?: Schema<Raw, I>
     output?: Schema<any, O>
     answer?: Schema<any, A>
     act?: ActFn<Loose<N, I, O, A>> | Handlers<Loose<N, I, O, A>>
   },
-): Agent<N, I, O, A> {
+): Agent<N, I, O, A, Raw> {
   if (typeof def !== 'object' || def === null) throw new TypeError("agent() takes an object: agent({ name: 'Writer', act: (turn) => … })")
   const { name, ...spec } = optionsTaken(def, ['name', ...Object.keys(agentKinds)])
-  return agentFrom(name, spec as AgentSpec) as Agent<N, I, O, A>
+  return agentFrom(name, spec as AgentSpec) as Agent<N, I, O, A, Raw>
 }
 
 /** The agent object of a name and a spec. */

@@ -107,7 +107,7 @@ export interface GraphBuilder<In = unknown, S = {}, Raw = In, Out = never> {
     def: NeedsInput<CI> &
       StepBase<StepContext<In, Deps<S, D, J>>, D, J, W, X, It> & {
         input?: (ctx: StepContext<In, Deps<S, D, J>, It>) => Maybe<CI>
-        run: ((ctx: StepContext<In, Deps<S, D, J>, It>) => Maybe<T>) | Definition<CI, T> | Agent<string, CI, T>
+        run: ((ctx: StepContext<In, Deps<S, D, J>, It>) => Maybe<T>) | Definition<CI, T> | Agent<string, any, T, any, CI>
         compensate?: (done: Done<T> & ([It] extends [never] ? {} : { readonly item: It })) => unknown
       },
   ): GraphBuilder<In, S & { [K in Id]: StepNode<OutOf<T, It, X>, CanSkip<S, D, W, X, It, J>> }, Raw, Out>

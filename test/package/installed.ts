@@ -35,10 +35,10 @@ export class Project implements Disposable {
   }
 
   /** What the compiler has against these files: as strict as it can be, declarations of packages included, and with no types of Node. */
-  tsc(files: readonly string[], options: object = {}): Promise<string> {
+  tsc(files: readonly string[], options: object = {}, compiler = join(root, 'node_modules/typescript')): Promise<string> {
     const compilerOptions = { strict: true, target: 'es2022', module: 'nodenext', types: [], outDir: 'out', ...options }
     this.write('tsconfig.json', JSON.stringify({ compilerOptions, files }))
-    const args = [join(root, 'node_modules/typescript/bin/tsc'), '-p', '.', '--pretty', 'false']
+    const args = [join(compiler, 'bin/tsc'), '-p', '.', '--pretty', 'false']
     return new Promise((resolve) => execFile(process.execPath, args, { cwd: this.folder }, (_, stdout, stderr) => resolve(stdout + stderr)))
   }
 

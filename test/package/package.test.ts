@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { snippetsOf } from '../docs/snippet.js'
@@ -53,6 +54,21 @@ export const checked = withPosting(graph('checked', { output: z.object({ post: z
 `,
   )
   expect(await project.tsc(['exported.ts'], { declaration: true })).toBe('')
+})
+
+test('a graph of many steps is compiled by an older TypeScript too, which keeps nothing that it has worked out', {
+  timeout: 120_000,
+}, async () => {
+  using project = new Project(files)
+  const steps = Array.from(
+    { length: 24 },
+    (_, i) => `.step('s${i + 1}', { after: ['s${i}'], run: ({ steps }) => ({ n: steps.s${i}.n + 1 }) })`,
+  )
+  const first = "import { graph } from 'tutti'\nconst many = graph('many').step('s0', { run: () => ({ n: 0 }) })"
+  project.write('many.ts', [first, ...steps, '.output(({ steps }) => steps.s24.n)', 'void many'].join('\n'))
+  // The one that `attw` brings along.
+  const brought = createRequire(createRequire(import.meta.url).resolve('@arethetypeswrong/core'))
+  expect(await project.tsc(['many.ts'], {}, dirname(brought.resolve('typescript/package.json')))).toBe('')
 })
 
 test('who forks to an agent that needs a request, and gives none, is told how such a call looks', { timeout: 60_000 }, async () => {
