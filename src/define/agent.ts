@@ -34,10 +34,12 @@ interface Says {
   answer: any
   state: any
 }
+/** What is not said of an agent may be anything. */
+type Said<T, K extends keyof Says> = K extends keyof T ? T[K] : any
 
 /** One agent's code, typed by the flows it lives in; for agents in files of their own. */
 export type Act<F, N extends string, T extends Partial<Says> = Says> = ActFn<
-  Role<N, Targets<Edges<F>, N>, T['input'], T['output'], T['answer'], T['state'], any, any, any>
+  Role<N, Targets<Edges<F>, N>, Said<T, 'input'>, Said<T, 'output'>, Said<T, 'answer'>, Said<T, 'state'>, any, any, any>
 >
 
 /** How an agent's turns are executed. */

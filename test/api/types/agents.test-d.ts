@@ -1,5 +1,13 @@
-import { agent, graph, type Agent } from 'tutti'
+import { agent, graph, topology, type Act, type Agent } from 'tutti'
 import { z } from 'zod'
+
+// of code in a file of its own it is enough to say what is not as it comes
+const flows = ['Start -> A', 'A -> B', 'B -> End'] as const
+const b: Act<typeof flows, 'B', { input: number; output: string }> = (t) => t.finish(String(t.request + 1))
+topology({ name: 'b', flows, agents: { A: (t) => t.invoke('B', 1), B: { input: z.number(), output: z.string(), act: b } } })
+// @ts-expect-error what is said is held to
+const wrong: Act<typeof flows, 'B', { input: number }> = (t) => t.finish(t.request.length)
+void wrong
 
 // an agent that is a step is sent what its schema takes, not what that makes of it
 const num = agent({ name: 'Num', input: z.string().transform(Number), output: z.number(), act: (t) => t.finish(t.request + 1) })
