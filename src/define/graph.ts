@@ -91,6 +91,8 @@ interface StepBase<Ctx, D extends string, J, W, X, It> {
 }
 
 /** Collects steps; each call gives a new builder, so that one can be gone on with in several ways. */
+// A step is added as a Record, whose node is known at once: a mapped type written here would hold on to all steps before it, and TypeScript 5.7
+// and 5.8 would work these out anew at each, until they give up at twenty.
 export interface GraphBuilder<In = unknown, S = {}, Raw = In, Out = never> {
   /** `run` is code, an agent or a whole definition; the latter two take their request from `input`. */
   step<
@@ -110,7 +112,7 @@ export interface GraphBuilder<In = unknown, S = {}, Raw = In, Out = never> {
         run: ((ctx: StepContext<In, Deps<S, D, J>, It>) => Maybe<T>) | Definition<CI, T> | Agent<string, any, T, any, CI>
         compensate?: (done: Done<T> & ([It] extends [never] ? {} : { readonly item: It })) => unknown
       },
-  ): GraphBuilder<In, S & { [K in Id]: StepNode<OutOf<T, It, X>, CanSkip<S, D, W, X, It, J>> }, Raw, Out>
+  ): GraphBuilder<In, S & Record<Id, StepNode<OutOf<T, It, X>, CanSkip<S, D, W, X, It, J>>>, Raw, Out>
   /** Waits, durably, for a person. */
   ask<const Id extends string, T, D extends keyof S & string = never>(
     id: Id & Fresh<Id, S>,
@@ -120,7 +122,7 @@ export interface GraphBuilder<In = unknown, S = {}, Raw = In, Out = never> {
       schema: Schema<any, T>
       timeoutMs?: number
     },
-  ): GraphBuilder<In, S & { [K in Id]: StepNode<T, Upstream<S, D, 'all'>> }, Raw, Out>
+  ): GraphBuilder<In, S & Record<Id, StepNode<T, Upstream<S, D, 'all'>>>, Raw, Out>
   /** Makes the definition, or throws INVALID_GRAPH with everything that is wrong with it. */
   output(): Graph<Raw, Checked<Out, Settled<S>>, keyof S & string>
   output<O>(result: (ctx: { readonly input: In; readonly steps: Settled<S> }) => O): Graph<Raw, Checked<Out, O>, keyof S & string>
