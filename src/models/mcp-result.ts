@@ -25,7 +25,8 @@ interface McpContent {
 export function mcpResult(result: McpResult): unknown {
   const parts = (result.content ?? []).map(partOf)
   if (result.isError === true) throw new Error(cut(textOf(parts), errorMax) || 'the tool failed and did not say why')
-  const json = toJson(result.structuredContent ?? (parts.every((part) => typeof part === 'string') ? parts.join('\n') : parts))
+  const structured = result.structuredContent === undefined ? undefined : withoutData(result.structuredContent, result.content ?? [])
+  const json = toJson(structured ?? (parts.every((part) => typeof part === 'string') ? parts.join('\n') : parts))
   if ('problem' in json) throw new Error(`the result is no plain JSON at ${cut(json.path, 200)}: ${json.problem}`)
   if (typeof json.value === 'string') return cut(json.value, resultMax)
   return json.size <= resultMax ? json.value : cut(JSON.stringify(json.value), resultMax)
@@ -45,6 +46,24 @@ function partOf(part: McpContent): unknown {
     default:
       return { type: part.type, mediaType: part.mimeType, bytes: bytesOf(part.data) }
   }
+}
+
+/** A structured result may repeat what the pictures and files beside it hold: there too it is only said what they are. */
+function withoutData(structured: unknown, content: readonly McpContent[]): unknown {
+  const held = new Map(content.flatMap((part) => heldBy(part)))
+  if (held.size === 0) return structured
+  const shown = (value: unknown): unknown => {
+    if (typeof value === 'string') return held.get(value) ?? value
+    if (Array.isArray(value)) return value.map(shown)
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, shown(inner)]))
+  }
+  return shown(structured)
+}
+
+function heldBy(part: McpContent): (readonly [string, unknown])[] {
+  const data = part.type === 'resource' ? part.resource?.blob : part.data
+  return data === undefined || data === '' ? [] : [[data, partOf(part)]]
 }
 
 const bytesOf = (base64: string | undefined): number => Math.floor(((base64 ?? '').length * 3) / 4)

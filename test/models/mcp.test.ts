@@ -94,6 +94,15 @@ describe('the tools of an MCP server over stdio', () => {
     await expect(call('t_read_text_file', { path: '/etc/passwd' })).rejects.toThrow(/Access denied/)
   })
 
+  test('tell of a picture only what it is where a structured value has it too', async () => {
+    const allowed = folder()
+    writeFileSync(join(allowed, 'dot.png'), Buffer.alloc(3_000, 7))
+    const { call } = await opened(mcp({ command: process.execPath, args: [script('filesystem'), allowed] }, { only: ['read_media_file'] }))
+    const told = JSON.stringify(await call('t_read_media_file', { path: join(allowed, 'dot.png') }))
+    expect(told).toContain('{"type":"image","mediaType":"image/png","bytes":3000}')
+    expect(told.length).toBeLessThan(300)
+  })
+
   test('start one server, however many need it at once; another if it has died; and none after the engine was closed', async () => {
     const file = join(folder(), 'pids')
     const note = `require('fs').appendFileSync(${JSON.stringify(file)}, process.pid + '\\n')`
@@ -197,6 +206,13 @@ describe('a result', () => {
 
   test('that is no plain JSON is an error', () => {
     expect(() => mcpResult({ structuredContent: JSON.parse('{"a":{"__proto__":1}}') as unknown })).toThrow(/__proto__/)
+  })
+
+  test('tells of a file only what it is, also where a structured value repeats it', () => {
+    const blob = Buffer.alloc(300, 7).toString('base64')
+    const content = [{ type: 'resource', resource: { uri: 'x:2', blob } }]
+    const told = mcpResult({ content, structuredContent: { title: 'a scan', pages: [{ number: 1, blob }] } })
+    expect(told).toEqual({ title: 'a scan', pages: [{ number: 1, blob: { type: 'file', uri: 'x:2', bytes: 300 } }] })
   })
 
   test('of several kinds is a list', () => {
