@@ -119,7 +119,7 @@ function recordingModel(agent: string, inner: LanguageModelV3, write: (entry: Ca
       isOver = true
     }
     options.abortSignal?.addEventListener('abort', () => note({ error: { message: 'it was given up', givenUp: true } }), { once: true })
-    const failed = (error: unknown): void => note({ error: toldOf(error) })
+    const failed = (error: unknown): void => note({ error: toldOf(error, inner) })
     try {
       return await call(
         ({ content, finishReason, usage, providerMetadata }) =>
@@ -131,7 +131,10 @@ function recordingModel(agent: string, inner: LanguageModelV3, write: (entry: Ca
       throw error
     }
   }
+  // What it sends as its key must be known to whoever tells of a failure.
+  const { config } = inner as { readonly config?: unknown }
   return {
+    ...(config !== undefined && { config }),
     specificationVersion,
     provider,
     modelId,

@@ -3,7 +3,7 @@ import { type Tool, tool } from '../define/tool.js'
 import type { OpenToolbox } from '../define/toolbox.js'
 import { TuttiError } from '../define/tutti-error.js'
 import { type McpResult, mcpResult } from './mcp-result.js'
-import { type Secret, secretsIn, secretsOf, withoutSecrets } from './secrets.js'
+import { headerParts, type Secret, secretsIn, secretsOf, withoutSecrets } from './secrets.js'
 
 /** Where an MCP server is: a program that is started and spoken to over stdio, or an address that speaks streamable HTTP. */
 export type McpServer =
@@ -217,13 +217,10 @@ function shared(client: Client, forget: () => void, explained: (error: unknown) 
   }
 }
 
-/** What a server is given that must be shown nowhere. A header may have a word before its key. */
+/** What a server is given that must be shown nowhere. */
 function secretsFor(server: McpServer): readonly Secret[] {
   if ('command' in server) return secretsOf(server.env ?? {})
-  const headers = Object.entries(server.headers ?? {}).flatMap(([name, value]) =>
-    [value, ...value.split(/\s+/)].map((part) => [name, part] as const),
-  )
-  return secretsIn([...headers, ...new URL(server.url).searchParams])
+  return secretsIn([...headerParts(server.headers ?? {}), ...new URL(server.url).searchParams])
 }
 
 async function loaded() {

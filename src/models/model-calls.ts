@@ -7,7 +7,7 @@ import { type CallPlace, placeOptions } from './call-place.js'
 import { isTooLong, summaryPrompt } from './compaction.js'
 import { type GuardedCall, guarded } from './guarded-call.js'
 import { answerOf, type HeardAnswer, type ModelAnswer, nameOfModel } from './model-answer.js'
-import { modelFailure, retryAfterOf, wasTaken } from './model-failure.js'
+import { type Called, modelFailure, retryAfterOf, wasTaken } from './model-failure.js'
 import type { ModelTurnPort } from './model-turn-port.js'
 import type { Offers } from './offers.js'
 import type { PromptMessage, Transcript } from './transcript.js'
@@ -93,7 +93,9 @@ export class ModelCalls {
   async #modelName(): Promise<string> {
     const model = await this.#port
       .model()
-      .catch((error: unknown) => this.#failed(modelFailure(error, this.#offers.seat.agent.name, 1, this.#port.now())))
+      .catch((error: unknown) =>
+        this.#failed(modelFailure(error, { name: this.#offers.seat.agent.name, model: null }, 1, this.#port.now())),
+      )
     return nameOfModel(model)
   }
 
@@ -115,11 +117,11 @@ export class ModelCalls {
   /** `broken` is given what an attempt has used that was begun and is of no use: it is bought all the same. */
   async #ask(ctx: ActivityContext, stop: AbortSignal | null, options: object, place: CallPlace, broken: Used[]): Promise<ModelAnswer> {
     const { agent } = this.#offers.seat
-    let name = agent.name
+    let called: Called = { name: agent.name, model: null }
     let used: Used | undefined
     try {
       const model = await this.#port.model()
-      name = nameOfModel(model)
+      called = { name: nameOfModel(model), model }
       stop?.throwIfAborted()
       const abortSignal = stop === null ? ctx.signal : AbortSignal.any([ctx.signal, stop])
       const providerOptions = placeOptions({ ...place, index: place.index + ctx.attempt - 1 })
@@ -132,10 +134,10 @@ export class ModelCalls {
       if (why !== undefined) throw why
       return { ...answer, ...used, attempts: ctx.attempt }
     } catch (error) {
-      if (wasTaken(error)) used ??= this.#used({ ...nothingHeard, model: name }, options)
+      if (wasTaken(error)) used ??= this.#used({ ...nothingHeard, model: called.name }, options)
       if (used !== undefined) broken.push(used)
       // What a call says that was given up on purpose is no reason to try again.
-      throw modelFailure(stop?.aborted === true ? stop.reason : error, name, ctx.attempt, this.#port.now())
+      throw modelFailure(stop?.aborted === true ? stop.reason : error, called, ctx.attempt, this.#port.now())
     }
   }
 

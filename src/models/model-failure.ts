@@ -1,8 +1,9 @@
 import { CodedFailure, failureOf } from '../define/failure-of.js'
+import type { LanguageModel } from '../define/language-model.js'
 import { TuttiError } from '../define/tutti-error.js'
 import type { Failure } from '../kernel/failure.js'
 import { CutShort } from './model-answer.js'
-import { withoutKeys } from './secrets.js'
+import { secretsSentBy, withoutKeys } from './secrets.js'
 
 /** What errors of providers, of `fetch` and of sockets have in common, as far as it is looked at. */
 interface AnyError {
@@ -26,17 +27,23 @@ const causesMax = 5
 /** Nobody waits longer than this for a server that asks for it. */
 const waitMaxMs = 3_600_000
 
+/** Who was called: a model, by its name; or none, because an agent has none. */
+export interface Called {
+  readonly name: string
+  readonly model: LanguageModel | null
+}
+
 /** A failed call of a model as data: `retryable` says whether its error is of a kind that passes. Headers and bodies may hold secrets: they stay out, and so does what a server repeats of them. */
-export function modelFailure(thrown: unknown, model: string, attempt: number, now: number): CodedFailure {
+export function modelFailure(thrown: unknown, { name, model }: Called, attempt: number, now: number): CodedFailure {
   const errors = causesOf(thrown)
-  const { message, status } = toldOf(thrown)
+  const { message, status } = toldOf(thrown, model)
   const retryAfterMs = waitOf(errors, now)
   return new CodedFailure({
     code: 'MODEL_FAILED',
-    message: `${model}: ${message}`,
+    message: `${name}: ${message}`,
     retryable: passes(errors),
     data: {
-      model,
+      model: name,
       attempts: typeof errors[0]?.recordedAttempts === 'number' ? errors[0].recordedAttempts : attempt,
       ...(thrown instanceof TuttiError && { code: thrown.code, hint: thrown.hint }),
       ...(status !== undefined && { status }),
@@ -46,11 +53,11 @@ export function modelFailure(thrown: unknown, model: string, attempt: number, no
   })
 }
 
-/** What is told of an error: its words and its status. */
-export function toldOf(thrown: unknown): { readonly message: string; readonly status?: number } {
+/** What is told of an error of a model: its words and its status. */
+export function toldOf(thrown: unknown, model: LanguageModel | null): { readonly message: string; readonly status?: number } {
   const errors = causesOf(thrown)
   const status = statusIn(errors)
-  const message = withoutKeys(wordsOf(thrown, errors), process.env).slice(0, 1_000)
+  const message = withoutKeys(wordsOf(thrown, errors), process.env, secretsSentBy(model)).slice(0, 1_000)
   return { message, ...(status !== undefined && { status }) }
 }
 

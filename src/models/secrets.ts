@@ -1,3 +1,5 @@
+import type { LanguageModel } from '../define/language-model.js'
+import { isLater } from '../define/maybe.js'
 import type { Environment } from './model-choice.js'
 
 /** A secret, and what is shown in its place. */
@@ -6,9 +8,34 @@ export type Secret = readonly [name: string, value: string]
 /** Short ones are words that stand everywhere. */
 const secretMin = 8
 
+const isSecret = /KEY|TOKEN|SECRET|PASSWORD/i
+
 /** What the environment calls a key, a token, a secret or a password. */
 export function secretsOf(env: Environment): readonly Secret[] {
-  return secretsIn(Object.entries(env).filter(([name]) => /KEY|TOKEN|SECRET|PASSWORD/i.test(name)))
+  return secretsIn(Object.entries(env).filter(([name]) => isSecret.test(name)))
+}
+
+/**
+ * What a model sends to be known by. Who makes a provider of the AI SDK gives it a key that stands in no environment; its models have their headers
+ * in their settings. Of a model that shows none nobody can tell.
+ */
+export function secretsSentBy(model: LanguageModel | null): readonly Secret[] {
+  const { headers } = (model as { readonly config?: { readonly headers?: unknown } } | null)?.config ?? {}
+  try {
+    const sent: unknown = typeof headers === 'function' ? (headers as () => unknown)() : headers
+    if (isLater(sent)) void Promise.resolve(sent).catch(() => {})
+    return isLater(sent) ? [] : secretsIn(headerParts(sent ?? {}).filter(([name]) => isSecret.test(name) || /AUTH|COOKIE/i.test(name)))
+  } catch {
+    // It has no key to show: that is why it failed.
+    return []
+  }
+}
+
+/** What headers hold: a header may have a word before its key. */
+export function headerParts(headers: object): readonly (readonly [name: string, part: string])[] {
+  return Object.entries(headers).flatMap(([name, value]: [string, unknown]) =>
+    typeof value === 'string' ? [value, ...value.split(/\s+/)].map((part) => [name, part] as const) : [],
+  )
 }
 
 /** Those of some values that are long enough to be told apart from words. */
@@ -30,9 +57,13 @@ const formsOf = (value: string): readonly string[] => [
   encodeURIComponent(Buffer.from(value).toString()),
 ]
 
-/** What somebody else says of a request may repeat what was sent with it, whoever knows that key: what looks like one is not shown either. */
-export function withoutKeys(text: string, env: Environment): string {
-  return withoutSecrets(text, secretsOf(env))
+/**
+ * What somebody else says of a request may repeat what was sent with it, whoever knows that key: what looks like one is not shown either. `sent` is
+ * what is known to have been sent.
+ */
+export function withoutKeys(text: string, env: Environment, sent: readonly Secret[]): string {
+  const left = withoutSecrets(text, secretsOf(env))
     .replaceAll(/\b(Bearer|Basic)\s+[\w.~+/=-]{8,}/gi, '$1 […]')
     .replaceAll(/\bsk-[\w-]{8,}/g, '[…]')
+  return withoutSecrets(left, sent)
 }

@@ -3,6 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createAnthropic } from '@ai-sdk/anthropic'
+import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { topology } from 'tutti'
 import { record } from 'tutti/testing'
@@ -54,6 +56,26 @@ describe('a server that repeats the key that it was sent', () => {
     await using server = await echo()
     const left = await leftOf(createOpenAICompatible({ name: 'own', baseURL: server.url, apiKey: key })('tiny'))
     expect(left).toContain('who is Bearer […]?')
+    expect(left).not.toContain(key)
+  })
+
+  test.each([
+    ['createAnthropic', (baseURL: string) => createAnthropic({ baseURL, apiKey: key })('claude')],
+    ['createOpenAI', (baseURL: string) => createOpenAI({ baseURL, apiKey: key })('gpt')],
+    ['createOpenAICompatible', (baseURL: string) => createOpenAICompatible({ name: 'own', baseURL, headers: { 'x-key': key } })('tiny')],
+  ])('nor in words of its own, where %s was given it', async (_, made) => {
+    const server = createServer((request, response) => {
+      request.resume()
+      const sent = Object.values(request.headers).find((value) => String(value).includes(key))
+      const message = `there is no key '${String(sent).replace('Bearer ', '')}'`
+      response
+        .writeHead(401, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ type: 'error', error: { type: 'auth', message } }))
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const left = await leftOf(made(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`))
+    server.close().closeAllConnections()
+    expect(left).toMatch(/there is no key '\[(?:authorization|x-api-key|x-key)\]'/i)
     expect(left).not.toContain(key)
   })
 })
