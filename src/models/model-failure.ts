@@ -22,6 +22,8 @@ const networkCodes = /^(?:ECONNRESET|ECONNREFUSED|ECONNABORTED|EPIPE|ETIMEDOUT|E
 const networkWords = /fetch failed|terminated|network|socket hang up|other side closed|premature close/i
 /** What the AI SDK calls an answer that it can't read: it breaks off, or is the word of a server in between. */
 const unreadable = /^AI_(?:JSONParseError|TypeValidationError|EmptyResponseBodyError)$/
+/** The same of one that could be read and has nothing in it that is asked for: said with no status, and only of an answer. */
+const unfit = 'AI_InvalidResponseDataError'
 /** How deep the causes of an error are looked at. */
 const causesMax = 5
 /** Nobody waits longer than this for a server that asks for it. */
@@ -63,8 +65,11 @@ export function toldOf(thrown: unknown, model: LanguageModel | null): { readonly
 
 /** Whether the server had said yes to a call that failed: its answer could not be read to the end. */
 export function wasTaken(thrown: unknown): boolean {
-  return isFine(statusIn(causesOf(thrown)))
+  const errors = causesOf(thrown)
+  return isFine(statusIn(errors)) || isUnfit(errors)
 }
+
+const isUnfit = (errors: readonly AnyError[]): boolean => errors.some(({ name }) => name === unfit)
 
 const isFine = (status: number | undefined): boolean => status !== undefined && status >= 200 && status < 300
 
@@ -105,6 +110,7 @@ function passes(errors: readonly AnyError[]): boolean {
   const status = statusIn(errors)
   // As in a stream: whether somebody listens decides nothing.
   if (isFine(status) && errors.some(({ name }) => typeof name === 'string' && unreadable.test(name))) return true
+  if (isUnfit(errors)) return true
   // A stream that begins with an error has this status with Anthropic, and nearly all of them are said not to pass.
   if (status !== undefined && status >= 500) return true
   if (errors[0]?.isRetryable === false) return false

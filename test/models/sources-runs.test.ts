@@ -264,6 +264,17 @@ describe('an answer of a server that can not be read', () => {
     expect(server.requests).toHaveLength(2)
   })
 
+  test.each([false, true])('because there is nothing in it is asked for again, and counts (streamed: %s)', async (deltas) => {
+    const nothing = { id: 'x', object: 'chat.completion', created: 1, model: 'tiny', choices: [] }
+    await using server = await OpenAiServer.start(({ n }) => (n > 0 ? 'all of it' : { raw: deltas ? '' : JSON.stringify(nothing) }))
+    await using tutti = await open({ store: 'memory:' })
+    const run = await tutti.start(solo(server), { limits: { tokens: 50_000 } })
+    if (deltas) for await (const _ of run.events({ deltas }));
+    const result = await run.result()
+    expect(result).toMatchObject({ status: 'succeeded', output: 'all of it' })
+    expect(result.report.measured.usage.inputTokens).toBeGreaterThan(50)
+  })
+
   test('because it was cut counts in a limit with what it was asked; one that was refused does not', async () => {
     await using server = await OpenAiServer.start(({ n }) => (n === 0 ? { cut: 'middle', text: 'half of it' } : 'all of it'))
     await using other = await OpenAiServer.start(({ n }) => (n === 0 ? { status: 503 } : 'all of it'))
