@@ -59,7 +59,7 @@ export function outcomeOf(
 
 /** A success of an earlier attempt is recorded again for this one; what it used has been counted. */
 export function givenBack(speaker: ActivitySpeaker, { value, usage }: ActivityRecord & { readonly status: 'completed' }): Command {
-  const used = usage === undefined ? {} : { usage: { calls: usage.calls, inputTokens: 0, outputTokens: 0 } }
+  const used = usage === undefined ? {} : { usage: { calls: usage.calls, inputTokens: 0, outputTokens: 0, counted: true } as const }
   return { type: 'activity.complete', ...speaker, ...(value !== undefined && { value }), ...used }
 }
 

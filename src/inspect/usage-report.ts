@@ -24,7 +24,9 @@ function usagesIn(journal: readonly Event[]): UsedBy[] {
       case 'activity.failed':
       case 'turn.failed':
       case 'turn.aborted':
-        return event.usage === undefined ? [] : [{ agent: event.agent, branch: event.branch, usage: event.usage }]
+        return event.usage === undefined || event.usage.counted === true
+          ? []
+          : [{ agent: event.agent, branch: event.branch, usage: event.usage }]
       case 'step.completed':
         return event.usage === undefined ? [] : [{ agent: event.step, branch: event.branch, usage: event.usage }]
       default:

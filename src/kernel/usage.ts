@@ -5,6 +5,8 @@ export interface Usage {
   readonly outputTokens: number
   /** Absent where the price is not known. */
   readonly costUsd?: number
+  /** Of a success that a later attempt was given back: its calls were counted when they were made, and are told for what is told by their number. */
+  readonly counted?: true
 }
 
 /** What is set aside for an activity before it starts, so that no order can take a run over its limit. */

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { playingModel, type Said } from '../../src/models/playing-model.js'
 import { placeOf } from '../../src/models/call-place.js'
-import { journal, opened } from '../engine/opened.js'
+import { journal, opened, timed } from '../engine/opened.js'
 import { called, type Heard, lastResults, offeredIn, saying, spied } from './spied.js'
 
 const flows = ['Start -> Hub -> End', 'Hub <-> A | B', 'Hub -> User'] as const
@@ -213,6 +213,20 @@ test('a call whose own time is over is tried again', async () => {
   })
   await using tutti = await opened({ models })
   expect(await tutti.execute(solo({ retry: { backoffMs: 1 } }))).toBe('ok')
+})
+
+test('a call whose answer the next attempt at its turn is given back is counted once', async () => {
+  let started = 0
+  const work = tool({ description: 'Hangs once.', input: z.object({}), run: () => (++started === 1 ? new Promise(() => {}) : 'done') })
+  const { models, heard } = spied(script({ A: [{ tool: 'work', input: {} }, { finish: 'ok' }] }))
+  await using play = await timed({ models, graceMs: 1 })
+  const run = await play.tutti.start(solo({ tools: { work }, timeoutMs: 1_000, retry: { attempts: 2, backoffMs: 1 } }))
+  await expect.poll(() => started).toBe(1)
+  await play.clock.advance(2_000)
+  const result = await run.result()
+  expect(result).toMatchObject({ status: 'succeeded', output: 'ok' })
+  expect([started, heard.length]).toEqual([2, 2])
+  expect(result.report.measured.usageBy?.agents['A']?.calls).toBe(2)
 })
 
 test('a failure of a model that was sent back too often names it and its branch, as that of code does', async () => {
