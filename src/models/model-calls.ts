@@ -21,6 +21,10 @@ const nothingHeard = { parts: [], inputTokens: undefined, outputTokens: undefine
 /** A server that says nothing for so long will not answer. */
 const timeoutMs = 600_000
 
+type Listener = ModelTurnPort['listener']
+/** What an agent sums up for itself it says to nobody: what its tools gave stands in it. */
+const toNobody: Listener = () => null
+
 /**
  * The calls of a model in one attempt at a turn.
  *
@@ -50,10 +54,10 @@ export class ModelCalls {
   /** Asks the model with all that was said; what no longer fits is summed up first. */
   async next(transcript: Transcript): Promise<ModelAnswer> {
     if (isTooLong(transcript)) {
-      const summary = await this.#call(keys.compact(this.#made), summaryPrompt(transcript.messages), {})
+      const summary = await this.#call(keys.compact(this.#made), summaryPrompt(transcript.messages), {}, toNobody)
       transcript.sumUp(summary)
     }
-    return this.#call(keys.model(this.#made), [this.#system, ...transcript.messages], this.#acting())
+    return this.#call(keys.model(this.#made), [this.#system, ...transcript.messages], this.#acting(), this.#port.listener)
   }
 
   /**
@@ -65,7 +69,7 @@ export class ModelCalls {
     return tools.length > 0 ? { tools, toolChoice: { type: prose === null ? 'required' : 'auto' } } : {}
   }
 
-  async #call(key: string, said: readonly PromptMessage[], acting: object): Promise<ModelAnswer> {
+  async #call(key: string, said: readonly PromptMessage[], acting: object, listener: Listener): Promise<ModelAnswer> {
     const place = this.#place()
     // Guardrails and models are shown it, and the calls that follow are made of the same messages.
     const prompt = deepFreeze(said)
@@ -74,7 +78,7 @@ export class ModelCalls {
     const { retry } = this.#offers.seat.agent.options
     const broken: Used[] = []
     const call: GuardedCall = (stop) =>
-      this.#port.activity('model', (ctx) => this.#ask(ctx, stop, { ...options, prompt }, place, broken), {
+      this.#port.activity('model', (ctx) => this.#ask(ctx, stop, { ...options, prompt }, place, broken, listener(ctx.attempt)), {
         key,
         timeoutMs,
         retry: { ...retry, ...retryShape(retry, retryDefaults) },
@@ -115,7 +119,14 @@ export class ModelCalls {
   }
 
   /** `broken` is given what an attempt has used that was begun and is of no use: it is bought all the same. */
-  async #ask(ctx: ActivityContext, stop: AbortSignal | null, options: object, place: CallPlace, broken: Used[]): Promise<ModelAnswer> {
+  async #ask(
+    ctx: ActivityContext,
+    stop: AbortSignal | null,
+    options: object,
+    place: CallPlace,
+    broken: Used[],
+    listener: ReturnType<Listener>,
+  ): Promise<ModelAnswer> {
     const { agent } = this.#offers.seat
     let called: Called = { name: agent.name, model: null }
     let used: Used | undefined
@@ -125,11 +136,7 @@ export class ModelCalls {
       stop?.throwIfAborted()
       const abortSignal = stop === null ? ctx.signal : AbortSignal.any([ctx.signal, stop])
       const providerOptions = placeOptions({ ...place, index: place.index + ctx.attempt - 1 })
-      const { broken: why, ...answer } = await answerOf(
-        model,
-        { ...options, abortSignal, providerOptions },
-        this.#port.listener(ctx.attempt),
-      )
+      const { broken: why, ...answer } = await answerOf(model, { ...options, abortSignal, providerOptions }, listener)
       used = this.#used(answer, options)
       if (why !== undefined) throw why
       return { ...answer, ...used, attempts: ctx.attempt }

@@ -165,6 +165,16 @@ test('a transcript that has grown too long is summed up by the model, once, and 
   expect(keys).toEqual(['model/0', 'tool/0/0', 'compact/1', 'model/2', 'tool/1/0', 'compact/3', 'model/4'])
 })
 
+test('what an agent sums up for itself is told to nobody who listens', async () => {
+  const read = tool({ description: 'Reads.', input: z.object({}), run: () => 'page '.repeat(70_000) })
+  const reader = topology({ name: 'reader', flows: ['Start -> A -> End'], agents: { A: { tools: { read } } } })
+  await using tutti = await opened({ models: script({ A: [{ tool: 'read', input: {} }, 'It read pages.', 'done'] }), invariants: false })
+  const run = await tutti.start(reader, { input: 'read the book' })
+  const told: string[] = []
+  for await (const event of run.events({ deltas: true })) if (event.type === 'text.delta') told.push(event.text)
+  expect(told).toEqual(['done'])
+})
+
 test('what was summed up is told again in the turns that follow, as it was told then', async () => {
   const read = tool({ description: 'Reads.', input: z.object({}), run: () => 'page '.repeat(70_000) })
   const reader = topology({ name: 'reader', flows: ['Start -> A -> End'], agents: { A: { tools: { read } } } })
