@@ -251,6 +251,9 @@ export async function childRun(
       })
     } catch (error) {
       isDamaged = error instanceof JournalDamaged
+      // It is the step that gave what the store does not take, as with its output.
+      if (TuttiError.is(error, 'VALUE_TOO_LARGE'))
+        throw new CodedFailure({ code: 'VALUE_TOO_LARGE', message: error.message, retryable: false, at: {} })
       if (!TuttiError.is(error, 'RUN_EXISTS')) throw error
     }
   })

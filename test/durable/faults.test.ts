@@ -147,6 +147,48 @@ test('a value over the limit is a final failure, wherever it enters, and the ste
 })
 
 test(
+  'what a child run would be given over the limit is a final failure of its step, and of no run above it is anything tried again',
+  patience,
+  async () => {
+    using place = new Place()
+    const store = await sqliteStore(place.store, { durability, maxValue: 100_000 })
+    const engine = await tutti.open({ store })
+    const taken = tutti
+      .graph('taken')
+      .step('take', { run: () => 'taken' })
+      .output()
+    const stateful = tutti.topology({
+      name: 'stateful',
+      flows: ['Start -> A -> End'],
+      state: () => ({ kept: 'x'.repeat(100_001) }),
+      merge: { kept: 'mine' },
+      agents: { A: (turn) => turn.finish(1) },
+    })
+    let given = 0
+    const inputs = tutti.graph('inputs').step('give', {
+      input: () => {
+        given++
+        return 'x'.repeat(100_001)
+      },
+      run: taken,
+      retry: { attempts: 3 },
+    })
+    const states = tutti.graph('states').step('give', { input: () => 'x', run: stateful, retry: { attempts: 3 } })
+    const error = { code: 'VALUE_TOO_LARGE', retryable: false }
+    expect(await (await engine.start(inputs.output())).result()).toMatchObject({ error })
+    expect(await (await engine.start(states.output())).result()).toMatchObject({ error })
+    expect(given).toBe(1)
+    const above = tutti.graph('above').step('run', { input: () => 'x', run: inputs.output(), retry: { attempts: 3 } })
+    expect(await (await engine.start(above.output())).result()).toMatchObject({
+      error: { code: 'CHILD_FAILED', retryable: false, cause: error },
+    })
+    expect(given).toBe(2)
+    await engine.close()
+    await store.close()
+  },
+)
+
+test(
   'a value is as large as its JSON: many small numbers fit, and what needs more bytes than it has characters does not',
   patience,
   async () => {
