@@ -134,9 +134,12 @@ export class Bodies {
     }
   }
 
-  /** Makes ready as many of those that wait for their time as begin at once, of all runs in the order in which they came. */
+  /**
+   * Makes ready as many of those that wait for their time as begin at once, of all runs in the order in which they came. Half of them also where
+   * others fill every macrotask: many small runs that go on again and again would keep them waiting for their end.
+   */
   #dispatchOwed(): void {
-    let room = atOnce - this.#beginning.length
+    let room = Math.max(atOnce / 2, atOnce - this.#beginning.length)
     while (room-- > 0) {
       const first = this.#owing[0]
       if (first === undefined) return

@@ -1,5 +1,6 @@
 /** Of a wide fork only so many turns are made ready at a time: what happens to the others before their time comes. */
 import type { Store } from 'tutti'
+import { topology } from 'tutti'
 import { expect, test } from 'vitest'
 import { virtualClock } from 'tutti/testing'
 import { memoryStore } from '../../src/stores/memory.js'
@@ -149,6 +150,29 @@ test("those of a run come in their turn, although another one's branches go on a
   const before = asked
   await talking.output()
   expect(before).toBeLessThan(asked / 2)
+})
+
+test('they come in their turn, although so many small runs go on again and again that these fill every macrotask', async () => {
+  await using tutti = await opened({ invariants: false })
+  let enough = false
+  let tired = 0
+  const talk = topology({
+    name: 'talk',
+    flows: ['Start -> A -> B -> A', 'A -> End'],
+    agents: {
+      A: (turn) => {
+        if (!enough && turn.turn < 100) return turn.invoke('B')
+        if (!enough) tired++
+        return turn.finish(null)
+      },
+      B: (turn) => turn.invoke('A'),
+    },
+  })
+  const talking = await Promise.all(Array.from({ length: 600 }, () => tutti.start(talk)))
+  expect(await tutti.execute(hub(forksEach(requests.slice(0, 300)), (turn: WorkerTurn) => turn.reply(0)))).toHaveLength(300)
+  enough = true
+  await Promise.all(talking.map((run) => run.output()))
+  expect(tired).toBe(0)
 })
 
 test('of a run whose journal is found damaged no more of them begin', async () => {
