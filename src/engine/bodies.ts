@@ -355,6 +355,16 @@ export class Bodies {
     })
   }
 
+  /** A fault of ours has stopped the run: what runs is told so, and nothing more of it begins. */
+  stop(entry: RunEntry): void {
+    const why = 'the run is stopped'
+    for (const execution of entry.executions.values()) execution.abort(why)
+    for (const undo of entry.undos.values()) {
+      this.#takeBack(undo)
+      undo.fence(why)
+    }
+  }
+
   /** Another worker owns the run: nothing of it is said here any more. */
   fence(entry: RunEntry): void {
     this.#dropOwed(entry)

@@ -132,7 +132,7 @@ export class Engine {
       isAsleep: (entry) => !this.#closed && this.#isAsleep(entry),
       refused: (code, entry) => this.refuse(code, entry),
       broken: (entry) => {
-        for (const execution of entry.executions.values()) execution.abort('the run is stopped')
+        this.#bodies.stop(entry)
         this.#tellWaiting(entry)
       },
     })
