@@ -134,6 +134,58 @@ test('a query that writes and a fetch that sends are effects, those that only lo
   expect(fetched, fetched.text()).toMatchObject({ independent: true, exhaustive: true })
 })
 
+test('what a query or a fetch is given in one object says what it does, and a query what it does behind comments and tables of its own', async () => {
+  const writes = [
+    { text: 'UPDATE books SET owner = $1' },
+    { sql: 'UPDATE books SET owner = $1' },
+    '-- the owner\nUPDATE books SET owner = $1',
+    '/* the\n owner */ WITH one AS (SELECT 1) UPDATE books SET owner = $1',
+  ]
+  for (const query of writes) {
+    const written = await checkOf((turn) => turn.use(books).query(query, [turn.agent]))
+    expect(written.divergence?.kind, written.text()).toBe('effect-order')
+  }
+  const looked = await checkOf((turn) => turn.use(books).query('WITH one AS (SELECT 1) SELECT owner FROM books', [turn.agent]))
+  expect(looked, looked.text()).toMatchObject({ independent: true, exhaustive: true })
+  const page = 'https://example.com/books'
+  const sent = await checkOf((turn) => turn.use(books).fetch(new Request(page, { method: 'POST', headers: { by: turn.agent } })))
+  expect(sent.divergence?.kind, sent.text()).toBe('effect-order')
+  const fetched = await checkOf((turn) => turn.use(books).fetch(new Request(page, { headers: { by: turn.agent } })))
+  expect(fetched, fetched.text()).toMatchObject({ independent: true, exhaustive: true })
+})
+
+test('what a call is about is known of addresses and large numbers too', async () => {
+  for (const about of [() => new URL('https://example.com/books/1'), () => 1n]) {
+    const saved = await checkOf((turn) => turn.use(books).save(about(), turn.agent))
+    expect(saved.divergence?.kind, saved.text()).toBe('effect-order')
+  }
+})
+
+test('what a resource is called with is compared where JSON has no form for it, or it leads back to itself', async () => {
+  const leadingBack = (of: string): object => {
+    const one = { of, itself: {} }
+    one.itself = one
+    return one
+  }
+  const values: readonly ((of: string) => unknown)[] = [
+    (of) => ({ at: of === 'A' ? Number.NaN : Number.POSITIVE_INFINITY }),
+    (of) => new Error(of),
+    (of) => new Headers({ of }),
+    (of) => new URLSearchParams({ of }),
+    (of) => new TextEncoder().encode(of).buffer,
+    leadingBack,
+    (of) => new Error('out', { cause: leadingBack(of) }),
+    (of) => {
+      const all = new Map<string, unknown>([['of', of]])
+      return all.set('itself', { all })
+    },
+  ]
+  for (const valueOf of values) {
+    const saved = await checkOf((turn) => turn.use(books).save('it', valueOf(turn.agent)))
+    expect(saved.divergence?.kind, saved.text()).toBe('effect-order')
+  }
+})
+
 test('a list in the output whose order is of no matter is none where else it is told of either', async () => {
   const bags = ['output']
   const finished = two((turn, left) => left.push(turn.agent))

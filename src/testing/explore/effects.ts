@@ -21,7 +21,9 @@ export interface Effect {
 const reads = /^(get|load|read|find|list|has|is|query|select|count|fetch|peek|exists|search|look)(?![a-z])/
 /** What databases call a query may write as well, and what is fetched may be sent: the text says so, or the method. */
 const queries = /^query(?![a-z])/
-const writes = /^\s*(insert|update|delete|merge|replace|truncate|create|alter|drop)\b/i
+/** Comments may stand before it, and tables that are made for it. */
+const writes =
+  /^(?:\s|--.*|\/\*[^]*?\*\/)*(?:(?:insert|update|delete|merge|replace|truncate|create|alter|drop)\b|with\b[^]*\b(?:insert\s+into|update\s+\S+\s+set|delete\s+from|merge\s+into)\b)/i
 const fetches = /^fetch(?![a-z])/
 const sends = /^(post|put|patch|delete)$/i
 
@@ -99,27 +101,62 @@ const asItIs = (value: object): ProxyHandler<object> => ({
 type Callable = (...args: readonly unknown[]) => unknown
 
 function looks(method: string, [first, second]: readonly unknown[]): boolean {
-  if (queries.test(method) && typeof first === 'string' && writes.test(first)) return false
-  if (fetches.test(method) && sends.test(String((second as { readonly method?: unknown } | null | undefined)?.method))) return false
+  if (queries.test(method) && writes.test(saidBy(method, first) ?? '')) return false
+  if (fetches.test(method) && sends.test(String(fieldOf(second, 'method') ?? fieldOf(first, 'method')))) return false
   return reads.test(method)
 }
 
 const callOf = (method: string, args: readonly unknown[]): string => `${method}(${args.map(shown).join(', ')})`
 
 function aboutOf(method: string, [first]: readonly unknown[]): string | null {
-  return typeof first === 'string' || typeof first === 'number' ? `${method} ${String(first)}` : null
+  const said = saidBy(method, first)
+  return said === null ? null : `${method} ${said}`
 }
+
+/** What the first argument says: by itself, as an address, or as what a query or a fetch is given in one object. */
+function saidBy(method: string, first: unknown): string | null {
+  if (typeof first === 'string' || typeof first === 'number' || typeof first === 'bigint') return String(first)
+  if (first instanceof URL) return first.href
+  const said = queries.test(method)
+    ? (fieldOf(first, 'text') ?? fieldOf(first, 'sql'))
+    : fetches.test(method)
+      ? fieldOf(first, 'url')
+      : null
+  return typeof said === 'string' ? said : null
+}
+
+const fieldOf = (value: unknown, field: string): unknown => (Object(value) as Readonly<Record<string, unknown>>)[field]
 
 function shown(value: unknown): string {
   try {
-    return JSON.stringify(value, told) ?? String(value)
+    return JSON.stringify(value, telling()) ?? String(value)
   } catch {
     return '…'
   }
 }
 
 /** What JSON has no form for would read the same whatever is in it. Who came into a collection first is of no matter. */
-function told(_: string, value: unknown): unknown {
-  if (value instanceof Map || value instanceof Set) return Array.from(value, (item: unknown) => JSON.stringify(item, told)).sort()
-  return typeof value === 'bigint' ? `${value}n` : value
+function telling(around: readonly object[] = []): (this: unknown, key: string, value: unknown) => unknown {
+  const above: { readonly value: object; readonly told: object }[] = []
+  return function (_, value) {
+    if (typeof value === 'bigint') return `${value}n`
+    if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
+    if (typeof value !== 'object' || value === null) return value
+    while (above.length > 0 && above.at(-1)?.told !== this) above.pop()
+    const within = [...around, ...above.map((one) => one.value)]
+    if (within.includes(value)) return '…'
+    const told = toldOf(value, within)
+    above.push({ value, told })
+    return told
+  }
 }
+
+function toldOf(value: object, within: readonly object[]): object {
+  if (isCollection(value)) return Array.from(value, (item) => JSON.stringify(item, telling([...within, value]))).sort()
+  if (value instanceof Error) return Object.assign({}, value, { name: value.name, message: value.message, cause: value.cause })
+  if (value instanceof Request) return { method: value.method, url: value.url, headers: value.headers }
+  return value instanceof ArrayBuffer ? new Uint8Array(value) : value
+}
+
+const isCollection = (value: object): value is Iterable<unknown> =>
+  [Map, Set, Headers, URLSearchParams, FormData].some((kind) => value instanceof kind)
