@@ -8,6 +8,7 @@ import { CliError, notFound, wrongUse } from './cli-error.js'
 import { exitCode } from './exit-code.js'
 import { findRun, isTop, topOf } from './find-run.js'
 import { isFree } from './is-stranded.js'
+import { journalOf } from './journal.js'
 import { type Loaded, loadFile } from './load-file.js'
 import { originOf, tagsOf } from './origin.js'
 import { progressOn } from './progress.js'
@@ -74,14 +75,21 @@ async function wentOn(terminal: Terminal, work: Exclude<Work, { type: 'run' }>):
   })
 }
 
-/** The question that is meant: its id, or who asks, if that is one question. */
+/** The question that is meant: its id, or who asks, if that is one question. Of who asks nothing now, what became of the last is told. */
 async function askIn(store: Store, { id }: RunRow, given: string): Promise<string> {
   const asks = (await openAsks(store, id)).filter(({ runId }) => runId === id)
   if (asks.some((ask) => ask.id === given)) return given
   const [only, ...others] = asks.filter(({ agent }) => agent === given)
-  if (only === undefined) return given
+  if (only === undefined) return (await lastOf(store, id, given)) ?? given
   if (others.length === 0) return only.id
   throw wrongUse(`${given} asks ${others.length + 1} questions`, 'name the id of one: tutti asks lists them')
+}
+
+async function lastOf(store: Store, id: string, asker: string): Promise<string | undefined> {
+  const asked = (await journalOf(store, id)).flatMap((event) =>
+    event.type === 'ask.opened' && event.ask.agent === asker ? event.ask.id : [],
+  )
+  return asked.at(-1)
 }
 
 /** What is answered or resumed for a child run is awaited by the run that was started, which has nobody else to go on with it. */

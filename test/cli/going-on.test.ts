@@ -316,6 +316,28 @@ export default topology({
   expect(await place.json('answer', 't', 'Clerk', '2')).toMatchObject({ output: [1, 2] })
 })
 
+test('an answer to who has been answered already is refused as one by the id of the question is', async () => {
+  using place = new Place()
+  place.write(
+    'asks.mjs',
+    `import { topology } from 'tutti'
+export default topology({
+  name: 'asks',
+  flows: ['Start -> Clerk -> End', 'Clerk -> User'],
+  agents: { Clerk: { act: { request: (turn) => turn.ask('tea?'), answer: (turn, value) => turn.finish(value) } } },
+})
+`,
+  )
+  await place.tutti('run', 'asks.mjs', '--id', 'a')
+  expect(await place.tutti('answer', 'a', 'Clerk', '1')).toMatchObject({ code: 0, out: '1\n' })
+  for (const named of ['r~1', 'Clerk'])
+    expect(await place.tutti('answer', 'a', named, '2')).toMatchObject({
+      code: 1,
+      err: 'tutti: ASK_ALREADY_ANSWERED: the ask r~1 has been answered already; the first answer stands\n',
+    })
+  expect(await place.tutti('answer', 'a', 'Nobody', '2')).toMatchObject({ code: 3, err: expect.stringContaining('ASK_NOT_FOUND') })
+})
+
 test('a pause from elsewhere stops a run that is being executed, with 4', async () => {
   using place = new Place()
   place.write('waiting.mjs', files.waiting)
