@@ -2,24 +2,53 @@ import type { Draft } from './draft.js'
 import { emit } from './draft.js'
 import type { Failure, FailureCode } from './failure.js'
 import { byId } from './ids.js'
+import type { Branch } from './state.js'
 import { barrierOf, branchOf, liveIn, runsChild } from './state.js'
 
-/** Cancels what is live in a scope, down to the last grandchild. Detached branches are not in it and go on. */
-export function closeScope(draft: Draft, barrier: string): void {
-  const open = barrierOf(draft.state, barrier)
-  // Whoever is live owes a slot.
-  if (open.pending === 0) return
-  const live = [...liveIn(draft.state, open)]
-  live.sort((a, b) => a.slot - b.slot)
-  for (const { id } of live) cancelBranch(draft, id)
+/** A scope that is being closed, and who is still live in it: the last is the next. */
+interface Closing {
+  readonly barrier: string
+  readonly live: string[]
 }
 
-function cancelBranch(draft: Draft, id: string): void {
-  const { standing } = branchOf(draft.state, id)
+/**
+ * Cancels what is live in a scope, down to the last grandchild. Detached branches are not in it and go on. Not recursive: forks nest as
+ * deep as the run's limits let them.
+ */
+export function closeScope(draft: Draft, barrier: string): void {
+  const inside: Closing[] = []
+  for (let scope = closingOf(draft, barrier); ; ) {
+    const id = scope.live.at(-1)
+    const inner = id === undefined ? null : innerOf(branchOf(draft.state, id))
+    if (inner !== null) {
+      inside.push(scope)
+      scope = closingOf(draft, inner)
+      continue
+    }
+    if (id === undefined) {
+      const around = inside.pop()
+      if (around === undefined) return
+      emit(draft, { type: 'barrier.closed', barrier: scope.barrier })
+      scope = around
+    }
+    const cancelled = scope.live.pop()
+    if (cancelled !== undefined) emit(draft, { type: 'branch.settled', branch: cancelled, status: 'cancelled' })
+  }
+}
+
+function closingOf(draft: Draft, barrier: string): Closing {
+  const open = barrierOf(draft.state, barrier)
+  // Whoever is live owes a slot.
+  if (open.pending === 0) return { barrier, live: [] }
+  const live = [...liveIn(draft.state, open)]
+  live.sort((a, b) => b.slot - a.slot)
+  return { barrier, live: live.map(({ id }) => id) }
+}
+
+/** The fork that a branch waits at. */
+function innerOf({ standing }: Branch): string | null {
   const waits = standing.status === 'forked' || standing.status === 'undoing' || standing.status === 'asking'
-  const inner = waits ? standing.barrier : null
-  if (inner !== null) closeBarrier(draft, inner)
-  emit(draft, { type: 'branch.settled', branch: id, status: 'cancelled' })
+  return waits ? standing.barrier : null
 }
 
 function closeBarrier(draft: Draft, barrier: string): void {

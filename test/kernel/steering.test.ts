@@ -10,7 +10,7 @@ import { ask, failing, finish, forks, invoke, replies, reply, seen } from './act
 import { dumpTimeless } from './dump.js'
 import { codesOf, eventsOf, reportedOf, turnsOf } from './outcome.js'
 import type { Node, Play, TestAgent } from './play.js'
-import { begin, everyOrder, firing, go, playOf, refusalOf, stepsOf, submit, take, toEnd } from './play.js'
+import { begin, completionOf, everyOrder, firing, go, playOf, refusalOf, stepsOf, submit, take, toEnd } from './play.js'
 
 const pause: Command = { type: 'run.pause' }
 const resume: Command = { type: 'run.resume' }
@@ -50,6 +50,13 @@ function everyPlace(visit: (node: Node) => void): void {
 
 /** Nothing is left to steer: the run is over, or only waits for attempts that were aborted. */
 const isDecided = (state: State): boolean => isOver(state) || state.closing
+
+/** With nothing checked, where there is much of it. */
+function stateAfter(state: State, command: Command): State {
+  const decision = decide(state, command, state.at, null)
+  if ('refusal' in decision) throw new Error(decision.refusal.message)
+  return decision.state
+}
 
 const timerOf = (state: State, kind: Timer['kind']): Timer => {
   const found = [...state.timers.values()].find((timer) => timer.kind === kind)
@@ -312,6 +319,25 @@ describe('a cancellation, at every point of a run', () => {
         refusal: { code: 'RUN_ENDED', message: expect.stringMatching(said) as string },
       })
     })
+  })
+
+  test('closes forks in forks, however deep they nest', () => {
+    const depth = 6_000
+    const play = playOf(['Start->H->End', 'H<->M'], { H: forks(['M']), M: forks(['H']) }, { limits: { maxDepth: depth } })
+    let { state } = begin(play)
+    for (let level = 0; level < depth; level++) {
+      const [attempt] = attemptsOf(state)
+      const command = attempt === undefined ? null : completionOf(play, state, attempt)
+      if (command === null) throw new Error('nothing is owed')
+      state = stateAfter(state, command)
+    }
+    expect(state.branches.size).toBe(depth + 1)
+    const { branches, barriers, aborting } = stateAfter(state, cancel)
+    expect([branches.size, barriers.size, [...aborting.values()].map(({ branch }) => branch.split('.').length)]).toEqual([
+      0,
+      0,
+      [depth + 1],
+    ])
   })
 
   test('closes detached branches too', () => {
