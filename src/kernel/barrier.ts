@@ -124,13 +124,20 @@ function whatNext(draft: Draft, barrier: Barrier, firing: Firing, tally: Tally, 
 
 const placeOf = (branch: Branch): Failure['at'] => ({ branch: branch.id, agent: branch.agent, turn: branch.turn })
 
+/** Where a failure began. What lies between is told by the causes: told again at each join, it would be longer than all of them. */
+function beginningOf(failure: Failure): Failure {
+  let first = failure
+  while (first.cause !== undefined) first = first.cause
+  return first
+}
+
 function joinFailure(barrier: Barrier, slots: readonly Slot[], waiting: Branch): Failure {
   const lowest = slots.find((slot) => slot.status === 'failed')
   const where = `the join of ${waiting.agent} (barrier ${barrier.id})`
   if (lowest?.status === 'failed')
     return {
       code: 'JOIN_FAILED',
-      message: `${where} failed in slot ${lowest.index}, ${lowest.to}: ${lowest.error.message}`,
+      message: `${where} failed in slot ${lowest.index}, ${lowest.to}: ${beginningOf(lowest.error).message}`,
       retryable: false,
       at: placeOf(waiting),
       cause: lowest.error,

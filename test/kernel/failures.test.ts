@@ -40,6 +40,18 @@ describe('failures under each policy', () => {
     expect(outcomes('all', twoFail)).toEqual({ 'no choice': 'JOIN_FAILED < AGENT_FAILED: B' })
   })
 
+  test('all, of forks in forks: each says where the failure began, and what lies between stands in the causes alone', () => {
+    const { error } = toEnd(
+      playOf(['Start->H->End', 'H<->M', 'M<->L', 'L<->A'], { H: forks(['M']), M: forks(['L']), L: forks(['A']), A: broken }),
+    )
+    expect(codesOf(error)).toEqual(['JOIN_FAILED', 'JOIN_FAILED', 'JOIN_FAILED', 'AGENT_FAILED'])
+    expect([error?.message, error?.cause?.message, error?.cause?.cause?.message]).toEqual([
+      'the join of H (barrier r#1) failed in slot 0, M: a broke',
+      'the join of M (barrier r.0#1) failed in slot 0, L: a broke',
+      'the join of L (barrier r.0.0#1) failed in slot 0, A: a broke',
+    ])
+  })
+
   test('all, cancelling: fails at the first failure, as a choice; what had not settled reads cancelled', () => {
     const join: Join = { policy: 'all', stragglers: 'cancel', insufficient: 'resume' }
     expect(outcomes(join, { A: broken, B: replies(), C: broken })).toEqual({
