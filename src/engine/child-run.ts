@@ -251,10 +251,13 @@ export async function childRun(
       })
     } catch (error) {
       isDamaged = error instanceof JournalDamaged
+      if (TuttiError.is(error, 'RUN_EXISTS')) return
+      // What one that is there was given was taken when it was made, also if the schema is another by now, or says otherwise of it.
+      if (!isOutOfReach(error) && (await engine.entry(id)) !== null) return
       // It is the step that gave what the store does not take, as with its output.
       if (TuttiError.is(error, 'VALUE_TOO_LARGE'))
         throw new CodedFailure({ code: 'VALUE_TOO_LARGE', message: error.message, retryable: false, at: {} })
-      if (!TuttiError.is(error, 'RUN_EXISTS')) throw error
+      throw error
     }
   })
   const over = await ended(engine, run.id, id, signal)

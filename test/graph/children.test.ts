@@ -398,6 +398,40 @@ describe('a child run', () => {
     expect(calls).toBe(1)
   })
 
+  test('is gone on with also when what it was given would not be taken any more: it was taken when it began', async () => {
+    const store = lasting()
+    const definition = (is: 'first' | 'later', go: Promise<void>) => {
+      const inner = graph('inner', { input: z.string().refine(() => is === 'first') })
+        .step('wait', { run: async () => (await go, 'inner') })
+        .output(({ steps }) => steps.wait)
+      const forking = topology({
+        name: 'stateful',
+        flows: ['Start -> A -> End'],
+        state: () => (is === 'first' ? { n: 1 } : thrown()),
+        merge: { n: 'mine' },
+        agents: { A: async (turn) => (await go, turn.finish(turn.state.n)) },
+      })
+      return graph('outer')
+        .step('schema', { input: () => 'x', run: inner })
+        .step('state', { input: () => 'x', run: forking })
+        .step('json', {
+          input: () => (is === 'first' ? 'x' : new Map()),
+          run: graph('any')
+            .step('a', { run: () => go })
+            .output(() => 'any'),
+        })
+        .output()
+    }
+    const first = await open({ store, invariants: true, graceMs: 10 })
+    await first.start(definition('first', new Promise<void>(() => {})), { id: 'P' })
+    while ((await first.runs()).runs.length < 4) await new Promise((resolve) => setImmediate(resolve))
+    await first.close()
+    await using second = await open({ store, invariants: true, definitions: [definition('later', Promise.resolve())] })
+    const result = await (await second.run('P')).result()
+    expect(result).toMatchObject({ status: 'succeeded', output: { schema: 'inner', state: 1, json: 'any' } })
+    for (const id of ['P:schema', 'P:state', 'P:json']) expect(await (await second.run(id)).status()).toBe('succeeded')
+  })
+
   test('may ask a person, who answers it there', async () => {
     await using stage = await Stage.open()
     const asking = graph('asking')
