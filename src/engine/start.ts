@@ -20,7 +20,7 @@ import { andThen, isLater, type Maybe } from '../define/maybe.js'
 import { thrownText } from '../kernel/thrown-text.js'
 import { checkSession, conversationOf } from './conversation.js'
 import type { Engine } from './engine.js'
-import { keyReused, onceUnder } from './keyed.js'
+import { keyReused, onceUnder, rememberedUnder } from './keyed.js'
 import { refused } from './refused.js'
 import { outputOf, runHandle, untilOver } from './run-handle.js'
 import type { Run, StartOptions } from './tutti.js'
@@ -100,11 +100,20 @@ export async function startRun(engine: Engine, of: Definition | string, given: S
   const definition = resolved(engine, of)
   const tags = checkTags(given.tags ?? {}, engine.options.store.promises.maxValue)
   const limits = inAll(tightest(definition.shape.limits, [given.defaults ?? {}, given.limits]), definition, given.above)
-  const request = given.key === undefined ? '' : JSON.stringify(['start', definition.shape.name, ...inputGiven(given.input)])
-  // It waits only for what there is to wait for: many runs may be started at once.
-  const checking = checkInput(definition, given.input, engine.options.store.promises.maxValue)
-  const input = isLater(checking) ? await checking : checking
-  const state = firstState(definition, input, engine.options.store.promises.maxValue)
+  const request = given.key === undefined ? null : requestOf(definition, given.input)
+  let input: unknown
+  let state: BranchState | undefined
+  try {
+    // It waits only for what there is to wait for: many runs may be started at once.
+    const checking = checkInput(definition, given.input, engine.options.store.promises.maxValue)
+    input = isLater(checking) ? await checking : checking
+    state = firstState(definition, input, engine.options.store.promises.maxValue)
+  } catch (error) {
+    // What is sent again was taken when it was sent first, also if the schema is another by now, or says otherwise of it.
+    const before = given.key === undefined || request === null ? null : await rememberedUnder(engine, given.key, request)
+    if (before === null) throw error
+    return startedBefore(engine, definition, given, before.run)
+  }
   const conversation = given.conversation ?? (given.session === undefined ? [] : await conversationBefore(engine, given.session))
   const command: Command = {
     type: 'run.start',
@@ -125,13 +134,17 @@ export async function startRun(engine: Engine, of: Definition | string, given: S
   const { run, outcome } =
     given.key === undefined
       ? { run: id, outcome: await engine.create(id, definition, command) }
-      : await onceUnder(engine, given.key, { request, run: id }, (put) => engine.create(id, definition, command, put))
+      : await onceUnder(engine, given.key, { request: request ?? '', run: id }, (put) => engine.create(id, definition, command, put))
   if (outcome?.refusal !== undefined) throw refused(outcome.refusal)
+  return outcome === null ? startedBefore(engine, definition, given, run) : { id: run, definition: definition.shape.name, tags }
+}
+
+/** Of a run that was started before, the tags are its own. */
+async function startedBefore(engine: Engine, { shape }: Internals, { id, named, key, tags = {} }: Starting, run: string): Promise<Started> {
   // Who gives no id takes the run that is there; who wants another one wants another run.
-  if (given.key !== undefined && given.named && run !== id) throw keyReused(given.key)
-  // Of a run that was started before, the tags are its own.
-  const before = outcome === null ? await engine.entry(run) : null
-  return { id: run, definition: definition.shape.name, tags: before?.state.run?.tags ?? tags }
+  if (key !== undefined && named && run !== id) throw keyReused(key)
+  const before = await engine.entry(run)
+  return { id: run, definition: shape.name, tags: before?.state.run?.tags ?? tags }
 }
 
 async function conversationBefore(engine: Engine, session: string): Promise<readonly Said[]> {
@@ -139,10 +152,11 @@ async function conversationBefore(engine: Engine, session: string): Promise<read
   return conversationOf(engine.options.store, session)
 }
 
-/** The input as a request has it: none is another one than null. What is no JSON is refused before it is compared. */
-function inputGiven(input: unknown): readonly unknown[] {
+/** A start as its key remembers it: no input is another one than null. What is no JSON is no request. */
+function requestOf({ shape }: Internals, input: unknown): string | null {
   const json = toJson(input)
-  return 'problem' in json || json.value === undefined ? [] : [json.value]
+  if ('problem' in json) return null
+  return JSON.stringify(json.value === undefined ? ['start', shape.name] : ['start', shape.name, json.value])
 }
 
 /** Twenty hexadecimal digits: those of a UUID that say nothing but chance, of which the system keeps some at hand. */

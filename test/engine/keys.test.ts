@@ -1,4 +1,5 @@
 import { lasting } from '../graph/lasting.js'
+import { type Definition, topology } from 'tutti'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { memoryStore } from '../../src/stores/memory.js'
@@ -147,6 +148,34 @@ test('a start that was refused is not remembered under its key', async () => {
   await tutti.execute(strict, { id: 'R', input: 1 } as never)
   expect(await codeOf(tutti.start(strict, { key: 'k', id: 'R', input: 1 } as never))).toBe('RUN_EXISTS')
   expect(await tutti.execute(strict, { key: 'k', input: 2 } as never)).toBe(2)
+})
+
+test('a repeated start has its first outcome again, also when its schema or its state would not take the input any more', async () => {
+  await using tutti = await opened()
+  const takes = (input: z.ZodType | undefined, state = (): { at: number } => ({ at: 1 })) =>
+    topology({
+      name: 'takes',
+      ...(input !== undefined && { input }),
+      flows: ['Start -> A -> End'],
+      state,
+      merge: { at: 'mine' },
+      agents: { A: (turn) => turn.finish(turn.request) },
+    }) as Definition<unknown, unknown>
+  const throws = (): never => {
+    throw new Error('not any more')
+  }
+  const run = await tutti.start(takes(z.string()), { key: 'k', input: 'x', tags: { from: 'first' } })
+  expect(await run.output()).toBe('x')
+  const later = [takes(z.number()), takes(z.string().refine(async () => false)), takes(undefined, throws)]
+  for (const definition of later) {
+    const again = await tutti.start(definition, { key: 'k', input: 'x' })
+    expect([again.id, again.tags]).toEqual([run.id, { from: 'first' }])
+    expect(await codeOf(tutti.start(definition, { key: 'k', id: 'other', input: 'x' }))).toBe('KEY_REUSED')
+    expect(await codeOf(tutti.start(definition, { key: 'k', input: 'y' }))).toBe('KEY_REUSED')
+    expect(await codeOf(tutti.start(definition, { key: 'new', input: 'x' }))).toBe('INVALID_INPUT')
+    expect(await codeOf(tutti.start(definition, { key: 'k', input: new Map() }))).toBe('INVALID_INPUT')
+  }
+  expect((await tutti.runs()).runs).toHaveLength(1)
 })
 
 test('a repeated start gives the handle of the first, with the tags of its run', async () => {
