@@ -21,8 +21,13 @@ function withHoles(value: unknown, holes: readonly number[]): unknown {
 /** What a graph gives: in JSON a skipped item is null. What is no JSON stays as it is, to be refused with the path to it. */
 export function withoutHoles(value: unknown, around: readonly object[] = []): unknown {
   if (typeof value !== 'object' || value === null || around.includes(value) || around.length > depthMax) return value
+  if (Object.getOwnPropertySymbols(value).length > 0) return value
   const inside = [...around, value]
-  if (Array.isArray(value)) return value.map((item: unknown) => (item === undefined ? null : withoutHoles(item, inside)))
-  if (Object.getPrototypeOf(value) !== Object.prototype || Object.getOwnPropertySymbols(value).length > 0) return value
+  if (Array.isArray(value)) {
+    // A list with a property of its own, as that of a match, would be without it as a copy, and nobody would be told.
+    if (Object.keys(value).length > value.length) return value
+    return value.map((item: unknown) => (item === undefined ? null : withoutHoles(item, inside)))
+  }
+  if (Object.getPrototypeOf(value) !== Object.prototype) return value
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutHoles(item, inside)]))
 }

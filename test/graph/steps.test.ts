@@ -507,6 +507,8 @@ describe('what a graph gives', () => {
     expect(await gives(() => ({ a: [undefined, { [Symbol('s')]: 1 }] }))).toMatch(
       /RESULT_FAILED .* at a\[1\]: a property named by a symbol/,
     )
+    expect(await gives(() => ({ found: 'abc'.match(/b/) }))).toMatch(/RESULT_FAILED .* at found: a list with a property of its own, index/)
+    expect(await gives(() => [Object.assign([1], { [Symbol('s')]: 1 })])).toMatch(/RESULT_FAILED .* at \[0\]: a property named by a symbol/)
     const thrown: unknown[] = [
       Object.create(null),
       Object.assign(new Error('x'), { message: Object.create(null) }),
