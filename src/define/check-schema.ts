@@ -34,7 +34,8 @@ async function bySchema(schema: Schema, value: unknown, what: string): Promise<C
 /** What a schema has against a value, each with the place of it. */
 export function notValid(what: string, issues: readonly StandardSchemaV1.Issue[]): string {
   const texts = issues.map(({ path, message }) => {
-    const at = (path ?? []).map((part) => String(typeof part === 'object' ? part.key : part)).join('.')
+    // Not by the path's own map: that of arktype is of a class of lists, and puts a 0 into one that is empty.
+    const at = Array.from(path ?? [], (part) => String(typeof part === 'object' ? part.key : part)).join('.')
     return at === '' ? message : `${at}: ${message}`
   })
   return `${what} is not valid: ${texts.join('; ')}`

@@ -161,6 +161,29 @@ test('a schema that makes something else than JSON of a value is refused like th
   expect(await run.result()).toMatchObject({ status: 'failed', error: { code: 'REJECTED', message: expect.stringContaining('Date') } })
 })
 
+test('what a schema has against a value as a whole is said of no place, whatever kind of list its paths are', async () => {
+  await using tutti = await opened()
+  /** As arktype's: made of its items, so that its own `map` of an empty one begins with its length. */
+  class Path extends Array<PropertyKey> {
+    constructor(...items: PropertyKey[]) {
+      super()
+      this.push(...items)
+    }
+  }
+  const refusing = (...place: PropertyKey[]): Schema => ({
+    '~standard': { version: 1, vendor: 'test', validate: () => ({ issues: [{ message: 'it is wrong', path: new Path(...place) }] }) },
+  })
+  const said = (input: Schema) =>
+    tutti
+      .start(
+        solo((turn) => turn.finish(), { input }),
+        { input: 1 },
+      )
+      .catch((error: Error) => error.message)
+  expect(await said(refusing())).toBe('the input is not valid: it is wrong')
+  expect(await said(refusing('list', 2, 'name'))).toBe('the input is not valid: list.2.name: it is wrong')
+})
+
 test('a schema that throws refuses what it was to check, is named, and disturbs nobody else', async () => {
   await using tutti = await opened()
   const throwing: Schema = {
