@@ -27,7 +27,8 @@ export async function guarded(
 ): Promise<ModelAnswer> {
   const guardrails = port.seat.agent.options.guardrails ?? []
   if (guardrails.length === 0) return call(null)
-  const before: Look = (guardrail, ctx) => guardrail.before?.({ messages }, ctx)
+  const shown = Object.freeze({ messages })
+  const before: Look = (guardrail, ctx) => guardrail.before?.(shown, ctx)
   const look = (which: (guardrail: Guardrail) => boolean, when: 'before' | 'after', how: Look): Promise<CodedFailure | null>[] =>
     guardrails.flatMap((guardrail, index) =>
       which(guardrail) ? [tripped(port, guardrail, keys.guard(when, number, index), (ctx) => how(guardrail, ctx))] : [],

@@ -193,6 +193,7 @@ test('what guardrails and models are shown is frozen: none can change what the n
   await using tutti = await opened({ models: script({ A: ['done'] }) })
   for (const guardrail of [
     { name: 'g', before: tamper },
+    { name: 'g', before: (call: object) => void Object.assign(call, { messages: [] }) },
     { name: 'g', after: (answer: object) => void Object.assign(answer, { text: '' }) },
   ])
     expect(await (await tutti.start(solo([guardrail]))).result()).toMatchObject({
