@@ -639,8 +639,12 @@ test.each(stepRefusals)('a step with the options %j is not executed, and the tur
   expect(executed).toBe(0)
 })
 
-test('a step needs a function, and every option that it declares is taken', async () => {
+test('a step needs a name and a function, and every option that it declares is taken', async () => {
   await using tutti = await opened()
+  expect(await (await tutti.start(solo((turn) => turn.step((() => 1) as never, undefined as never) as never))).result()).toMatchObject({
+    status: 'failed',
+    error: { message: "a step needs a name before its function: step('charge', () => …)" },
+  })
   expect(await (await tutti.start(solo((turn) => turn.step('s', undefined as never) as never))).result()).toMatchObject({
     status: 'failed',
     error: { message: "the step 's' needs a function, not undefined" },
