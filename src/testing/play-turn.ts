@@ -3,6 +3,7 @@ import { checked } from '../define/check-schema.js'
 import type { Definition, Topology, TopologyInternals } from '../define/definition.js'
 import { internalsOf } from '../define/definition.js'
 import { aBoolean, aFunction, aList, anything, aRecord, aString, aText, type Kind, listOf, oneOf, shown } from '../define/option-check.js'
+import { runLimits } from '../define/limits.js'
 import type { Provided } from '../define/resource.js'
 import type { Schema } from '../define/schema.js'
 import type { Message } from '../define/turn.js'
@@ -23,6 +24,7 @@ import type { Problem } from '../kernel/problem.js'
 import { valuesOf } from '../kernel/reported.js'
 import type { State } from '../kernel/state.js'
 import { likely } from '../kernel/validate.js'
+import { thrownText } from '../kernel/thrown-text.js'
 import { attemptOf, branchOf, newState, requestsOf } from '../kernel/state.js'
 import type { ModelFactory } from '../models/model-factory.js'
 import { simModel } from '../models/sim.js'
@@ -151,14 +153,18 @@ interface Owed {
   readonly state: State
 }
 
-/** A run in which this turn is owed: asked by somebody who waits for it, where the topology has one. */
+/**
+ * A run in which this turn is owed: asked by somebody who waits for it, where the topology has one that can. It is no run of the user's: the
+ * limits of those say nothing of it.
+ */
 function owedTurn(
-  { shape, code, state: first }: TopologyInternals,
+  definition: TopologyInternals,
   agent: string,
-  { request, message, state = first?.(request) }: GivenTurn,
+  { request, message, state = firstState(definition, request) }: GivenTurn,
 ): Owed {
+  const { shape, code } = definition
   const callers = shape.edges.flatMap(({ from, to, notify }) =>
-    to === agent && from !== 'Start' && from !== agent && notify !== true ? [from] : [],
+    to === agent && from !== 'Start' && from !== agent && notify !== true && shape.agents[from]?.takes.includes('join') ? [from] : [],
   )
   const caller = callers.find((from) => shape.edges.some((edge) => edge.from === agent && edge.to === from)) ?? null
   const asking = caller ?? agent
@@ -174,7 +180,7 @@ function owedTurn(
     now = decision.state
   }
   const input = caller === null && request !== undefined ? { input: asked.request } : {}
-  go({ type: 'run.start', runId, nonce: 'turn', shape: { ...shape, edges }, tags: {}, ...input, ...own })
+  go({ type: 'run.start', runId, nonce: 'turn', shape: { ...shape, edges, limits: runLimits({}) }, tags: {}, ...input, ...own })
   if (caller !== null) {
     const turn = attemptOf(now, 'r')
     if (turn === undefined) throw new Error(`${caller} has no turn`)
@@ -189,6 +195,16 @@ function owedTurn(
   const requests = told.kind === 'request' ? null : told.kind === 'merged' ? told.requests : requestsOf(branch)
   const telling = { ...branch, message: told, requests }
   return { journal, state: { ...now, branches: now.branches.set(branch.id, telling) } }
+}
+
+/** What a run begins with that is started with this request. */
+function firstState({ state }: TopologyInternals, request: unknown): unknown {
+  try {
+    return state?.(request)
+  } catch (cause) {
+    const hint = 'give the turn its state: playTurn(topology, agent, { state })'
+    throw new TuttiError('INVALID_INPUT', `\`state\` threw for this request: ${thrownText(cause)}`, { hint, cause })
+  }
 }
 
 /** As journals hold it: what a join has beside its slots is made of them. */

@@ -98,6 +98,61 @@ test('a turn that sleeps is not waited for, and what it does meanwhile is', asyn
   expect(await playTurn(sleeping, 'A', {})).toEqual({ type: 'finish', output: ['worked', true] })
 })
 
+test.each(['timeout(180)', 'max_turns(1)', 'max_branches(1)'] as const)(
+  'the limits of runs, as %s, say nothing of one turn',
+  async (rule) => {
+    const slow = topology({
+      name: 'slow',
+      rules: [rule],
+      limits: { tokens: 1 },
+      flows: ['Start -> Desk -> End', 'Desk <-> Clerk | Poet'],
+      agents: {
+        Desk: (turn) => (turn.message.kind === 'join' ? turn.finish() : turn.fork(['Clerk'])),
+        Clerk: async (turn) => {
+          await turn.sleep(24 * 3_600_000)
+          return turn.reply('a day later')
+        },
+        Poet: {},
+      },
+    })
+    expect(await playTurn(slow, 'Clerk', {})).toEqual({ type: 'reply', value: 'a day later' })
+    const models = script<typeof slow>({ Poet: ['a rhyme'] })
+    expect(await playTurn(slow, 'Poet', { models })).toEqual({ type: 'reply', value: 'a rhyme' })
+  },
+)
+
+test('an agent is asked by one that can wait for it, and where none can, it is handed what it is asked', async () => {
+  const relay = topology({
+    name: 'relay',
+    flows: ['Start -> Ann | Ben', 'Ann <-> Cleo | Dan', 'Ben <-> Cleo', 'Ann | Ben | Dan -> End'],
+    agents: {
+      Ann: { act: { request: (turn) => turn.invoke('Cleo') } },
+      Ben: (turn) => (turn.message.kind === 'join' ? turn.finish() : turn.fork(['Cleo'])),
+      Cleo: (turn) => turn.reply(`${turn.waiting} asks ${turn.request}`),
+      Dan: (turn) => turn.finish([turn.request, turn.waiting]),
+    },
+  })
+  expect(await playTurn(relay, 'Cleo', { request: 'why' })).toEqual({ type: 'reply', value: 'Ben asks why' })
+  expect(await playTurn(relay, 'Dan', { request: 'why' })).toEqual({ type: 'finish', output: ['why', null] })
+})
+
+test('a state that can not be made of the request is to be given, and who plays the turn is told so', async () => {
+  const counted = topology({
+    name: 'counted',
+    input: z.object({ names: z.array(z.string()) }),
+    flows: ['Start -> Ann -> Ben -> End'],
+    state: ({ names }) => ({ count: names.length }),
+    merge: { count: 'last' },
+    agents: { Ann: (turn) => turn.invoke('Ben', 'why'), Ben: (turn) => turn.finish(turn.state.count) },
+  })
+  await expect(playTurn(counted, 'Ben', { request: 'why' })).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    message: expect.stringContaining('`state` threw for this request: '),
+    hint: 'give the turn its state: playTurn(topology, agent, { state })',
+  })
+  expect(await playTurn(counted, 'Ben', { request: 'why', state: { count: 3 } })).toEqual({ type: 'finish', output: 3 })
+})
+
 test('what a turn leaves behind, as a sleep that lost its race, keeps no process alive', async () => {
   const program = `
     import { topology } from 'tutti'
