@@ -26,7 +26,10 @@ const work: Members<Work, ActivityContext> = {
 
 const stepOptions: Members<StepOptions> = {
   key: ['key', 'finds the record; without it, the name and a number'],
-  idempotent: ['idempotent: false', 'never executed twice: if nobody knows what came of it, it fails with `ACTIVITY_OUTCOME_UNKNOWN`'],
+  idempotent: [
+    'idempotent: false',
+    'never executed again while it may have been done: if nobody knows what came of it, it fails with `ACTIVITY_OUTCOME_UNKNOWN`. One that threw is known to have failed, and a retry of the turn may repeat it',
+  ],
   retry: ['retry', '`{ attempts, backoffMs, factor, maxBackoffMs, if }`; `attempts` counts the first one'],
   timeoutMs: ['timeoutMs', 'per attempt'],
 }
