@@ -45,7 +45,7 @@ export interface BodiesPort {
   mayStart(entry: RunEntry): Maybe<boolean>
   /** The same of a step of a body that goes on. */
   mayGoOn(entry: RunEntry): Maybe<boolean>
-  /** A body of a run has ended. */
+  /** A body of a run has ended, or no turn of it waits for its time any more. */
   ended(entry: RunEntry): void
   /** A body has to wait for room. */
   crowded(): void
@@ -150,6 +150,7 @@ export class Bodies {
         entry.owed--
       }
       if (entry.state.branches.isLive(attempt)) this.dispatch(entry, attempt)
+      if (entry.owed === 0) this.#port.ended(entry)
     }
   }
 

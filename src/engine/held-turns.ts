@@ -63,8 +63,10 @@ export class HeldTurns {
   /** Turns of this agent wait, until something about it changes or, if its breaker has tripped, until one may try. */
   #hold(entry: RunEntry, agent: string): void {
     const until = this.#port.agents.known(agent)?.probeAt ?? null
+    // Thousands of them may find the same one after the other: what that means for their run is asked once, and when the last of them has looked.
+    const isKnown = entry.held.get(agent) === until
     entry.held.set(agent, until)
-    this.#port.changed(entry)
+    if (!isKnown) this.#port.changed(entry)
     if (until === null || until <= this.#port.clock.now() || this.#alarms.get(agent) === until) return
     this.#alarms.set(agent, until)
     this.#port.alarms.at(until, () => this.lookAgain(agent))

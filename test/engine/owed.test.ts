@@ -140,6 +140,37 @@ test('when their agent is terminated each fails once, also those that had found 
   expect(tutti.refusals()).toEqual({})
 })
 
+test('thousands that wait for their agent look at it again in one go: nobody else waits long for it', async () => {
+  await using tutti = await opened({ invariants: false })
+  const many = Array.from({ length: 6_000 }, (_, index) => index)
+  const worker = { act: (turn: WorkerTurn) => turn.reply(turn.request), whenStopped: 'wait' }
+  await tutti.execute(hub(forksEach([0]), worker))
+  await tutti.agents.pause('W')
+  const run = await tutti.start(hub(forksEach(many), worker))
+  while (!(await run.summary()).waitsFor.includes('agent')) await rest()
+  const since = performance.now()
+  await tutti.agents.stop('W')
+  await rest()
+  expect(performance.now() - since).toBeLessThan(2_000)
+  await tutti.agents.start('W')
+  expect(await run.output()).toEqual(many)
+})
+
+test('a run whose turns all wait for their agent is let go from memory where many wait, and goes on once it works', async () => {
+  const store = memoryStore()
+  const definition = hub(forksEach(requests.slice(0, 300)), (turn: WorkerTurn) => turn.reply(turn.request))
+  const asking = solo((turn) => (turn.message.kind === 'answer' ? turn.finish(0) : turn.ask('?')))
+  await using tutti = await opened({ store, definitions: [definition, asking], invariants: false })
+  await tutti.agents.pause('W')
+  const run = await tutti.start(definition, { id: 'wide' })
+  while (!(await run.summary()).waitsFor.includes('agent')) await rest()
+  await Promise.all(Array.from({ length: 300 }, () => tutti.start(asking)))
+  await rest()
+  expect((await store.list({ limit: 1_000 })).find(({ id }) => id === 'wide')?.worker).toBe(null)
+  await tutti.agents.resume('W')
+  expect(await run.output()).toHaveLength(300)
+})
+
 test("those of a run come in their turn, although another one's branches go on again and again", async () => {
   await using tutti = await opened({ invariants: false })
   let asked = 0
