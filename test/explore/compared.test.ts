@@ -104,6 +104,32 @@ test('ids that were drawn at random are no difference in what a model is told, a
   expect(first.divergence?.kind, first.text()).toBe('output')
 })
 
+test('ids that only a model is told are compared as well', async () => {
+  const told = (idOf: (before: number) => string) => () => {
+    let before = 0
+    const model = { instructions: () => `Write to ${idOf(before++)}.` }
+    return topology({
+      name: 'told',
+      flows: ['Start -> Hub -> End', 'Hub <-> A | B'],
+      agents: {
+        Hub: { act: { request: (turn: any) => turn.fork(['A', 'B']), join: (turn: any) => turn.finish() } },
+        A: model,
+        B: model,
+      },
+    })
+  }
+  const first = await explore(
+    told((before) => (before === 0 ? given['A'] : given['B']) ?? ''),
+    { schedules: 100 },
+  )
+  expect(first.divergence?.kind, first.text()).toBe('prompt')
+  const drawn = await explore(
+    told(() => crypto.randomUUID()),
+    { schedules: 100 },
+  )
+  expect(drawn.independent, drawn.text()).toBe(true)
+})
+
 test('all that a resource is called with is compared, however long it is, and shown where it differs', async () => {
   const long = 'long '.repeat(100)
   const found = await checkOf((turn, left) => turn.use(books).save(turn.agent, { long, place: left.push(turn.agent) }))

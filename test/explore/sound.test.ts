@@ -159,6 +159,14 @@ const small: Readonly<Record<string, () => Definition<any>>> = {
   },
   'a model with guardrails': () =>
     besideModel((begin, end) => ({ guardrails: [{ name: 'looks', before: begin, after: () => (end() ? null : 'no') }] })),
+  'a model whose instructions take a step': () =>
+    besideModel((begin, end) => ({
+      instructions: async (turn: any) => {
+        begin()
+        await turn.step('read', () => null)
+        return end() ? 'Answer.' : ''
+      },
+    })),
 }
 
 /** Somebody's step is over while a model is asked that was asked before it began, or is not. */

@@ -311,7 +311,8 @@ class Stage {
   #isModel(agent: string): boolean {
     const code = this.#internals?.kind === 'topology' ? this.#internals.agents[agent] : undefined
     if (code === undefined || code.act !== null || code.retryIf !== undefined) return false
-    return code.options.tools === undefined && code.options.guardrails === undefined
+    const { instructions, tools, guardrails } = code.options
+    return typeof instructions !== 'function' && tools === undefined && guardrails === undefined
   }
 
   /** What a body has to say shows how far it is. */
