@@ -1,7 +1,8 @@
 /** What is compared of an outcome: all of it, but what was drawn at random. */
-import { graph, resource, topology } from 'tutti'
+import { type Definition, graph, resource, topology } from 'tutti'
 import { explore } from 'tutti/testing'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 
 const books = resource<any>('books')
 const resources = () => [books.of({ save: () => {}, query: () => {}, fetch: () => {} })]
@@ -237,4 +238,25 @@ test('a list in the output whose order is of no matter is none where else it is 
   }
   const ofStep = await explore(steps, { schedules: 'all', bags: ['output.left'] })
   expect(ofStep, ofStep.text()).toMatchObject({ independent: true, exhaustive: true })
+})
+
+/** What is asked for is written by one step while another goes on; the answer is the same whatever is asked. */
+function approval(nested: boolean): Definition<unknown, unknown> {
+  let price = 1
+  const steps = graph('approval')
+    .step('offer', { run: ({ step }) => step('offer', () => void (price = 2)) })
+    .step('check', { run: ({ step }) => step('check', () => null) })
+    .ask('approve', { after: ['check'], question: () => `${price} euros?`, schema: z.boolean() })
+    .output()
+  return nested
+    ? graph('outer')
+        .step('inner', { run: steps, input: () => undefined })
+        .output()
+    : steps
+}
+
+test.each([false, true])('what a person is asked is compared, where no agent is shown it either (in a child run: %s)', async (nested) => {
+  const found = await explore(() => approval(nested), { answers: () => true })
+  expect(found.divergence?.kind, found.text()).toBe('prompt')
+  expect(found.text()).toContain('euros?')
 })

@@ -26,7 +26,7 @@ const whatDiffers: Readonly<Record<Class, string>> = {
   'effect-order': 'In which order one thing is changed depends on the order',
   status: 'Whether the run succeeds depends on the order',
   output: 'The output depends on the order',
-  prompt: 'What an agent is shown depends on the order',
+  prompt: 'What an agent or a person is shown depends on the order',
   order: 'The same events come in another order',
 }
 

@@ -38,7 +38,7 @@ export interface Outcome {
   readonly status: string
   /** Output, error and the rest of the report; and what the user's own observer saw. */
   readonly told: string
-  /** What each turn was shown. */
+  /** What each turn was shown, and each person who was asked. */
   readonly shown: string
   /** What was done outside of the run, as a bag, and in which order to each thing; null after a crash: a body may be executed again. */
   readonly effects: { readonly bag: string; readonly order: string } | null
@@ -141,9 +141,13 @@ function faultsOf({ taken }: Played, { faults }: Setting): string[] {
 function shownOf({ prompts }: Played, runs: readonly CountedRun[], counts: (place: Place) => boolean): string {
   const lines = prompts.flatMap((prompt) => (counts(prompt) ? [prompt.line] : []))
   for (const { run, journal, counts: countsHere } of runs)
-    for (const event of journal)
+    for (const event of journal) {
       if (event.type === 'turn.started' && countsHere(event.branch, event.agent))
         lines.push(`${within(run)}${JSON.stringify([event.branch, event.turn, event.agent, event.message])}`)
+      // What a step of a graph asks is shown to nobody else.
+      if (event.type === 'ask.opened' && countsHere(event.branch, event.ask.agent))
+        lines.push(`${within(run)}${JSON.stringify([event.branch, 'asks', { ...event.ask, openedAt: undefined }])}`)
+    }
   return [...new Set(lines)].sort().join('\n')
 }
 
