@@ -441,7 +441,7 @@ function toUndo({ undo }: State): readonly DoneNode[] {
 /** Undoes what a child run has done: a run of its own, from the child's journal, which whoever tries this again finds there. */
 export async function undoChildRun(engine: Engine, parent: State, child: string, signal: AbortSignal): Promise<void> {
   const id = undoRunId(child)
-  const state = (await engine.current(child))?.state
+  const state = (await patiently(engine, () => engine.current(child)))?.state
   const run = state?.run ?? null
   if (state === undefined || run === null || parent.run === null)
     throw new CodedFailure({
@@ -462,7 +462,7 @@ export async function undoChildRun(engine: Engine, parent: State, child: string,
     undoes,
     ...(above !== null && { parent: above }),
   } as const
-  const { refusal } = await engine.create(id, await engine.definitionOf(state), command)
+  const { refusal } = await patiently(engine, async () => engine.create(id, await engine.definitionOf(state), command))
   if (refusal !== undefined && refusal.code !== 'RUN_EXISTS') throw new Error(refusal.message)
   const over = await ended(engine, parent.run.id, id, signal)
   if (over.undo.left.size === 0) return

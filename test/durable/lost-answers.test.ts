@@ -266,6 +266,23 @@ describe('what is said of a run has reached its child run when it returns, also 
   })
 })
 
+test('what a child run has done is undone also if the store was out of reach more often than an undo is tried', async () => {
+  const undone: unknown[] = []
+  const booking = graph('booking')
+    .step('book', { run: () => 'seat', compensate: ({ output }) => void undone.push(output) })
+    .output()
+  const failing = graph('failing')
+    .step('child', { run: booking })
+    .step('pay', { after: ['child'], run: () => Promise.reject(new Error('no')) })
+    .output()
+  const { store, refused } = refusing(memoryStore(), 'R:child:undo', 'run.started', 6)
+  await using tutti = await quiet(store)
+  const run = await tutti.start(failing, { id: 'R' })
+  expect(await run.result()).toMatchObject({ status: 'failed', rollback: 'complete' })
+  expect(undone).toEqual(['seat'])
+  expect(refused()).toBe(6)
+})
+
 describe('what is recorded before it is done', () => {
   test.each([0, 2])('is done once, also if %i reads after it fail', async (blind) => {
     let done = 0
