@@ -6,15 +6,16 @@ import type { Edge } from '../kernel/shape.js'
 type Trim<S extends string> = S extends ` ${infer R}` ? Trim<R> : S extends `${infer R} ` ? Trim<R> : S
 type Nodes<S extends string, Acc = never> = S extends `${infer A}|${infer B}` ? Nodes<B, Acc | Trim<A>> : Acc | Trim<S>
 type First<S extends string> = S extends `${infer A}->${string}` ? (A extends `${infer B}<` ? Nodes<B> : Nodes<A>) : Nodes<S>
-type Parse<F> = string extends F
+/** The edges of a flow beside those that are known already: with these handed on, a flow of hundreds of nodes is no deeper than one of two. */
+type Parse<F, Acc = never> = string extends F
   ? [string, string]
   : F extends `${infer A}->${infer B}`
-    ? (A extends `${infer C}<` ? Pair<Nodes<C>, First<B>> | Pair<First<B>, Nodes<C>> : Pair<Nodes<A>, First<B>>) | Parse<B>
+    ? Parse<B, Acc | (A extends `${infer C}<` ? Pair<Nodes<C>, First<B>> | Pair<First<B>, Nodes<C>> : Pair<Nodes<A>, First<B>>)>
     : F extends `${infer A}~>${infer B}`
-      ? Pair<Nodes<A>, Nodes<B>>
+      ? Acc | Pair<Nodes<A>, Nodes<B>>
       : F extends { from: infer A extends string; to: infer B extends string }
-        ? Pair<A, B>
-        : never
+        ? Acc | Pair<A, B>
+        : Acc
 
 /** Every edge from one of `A` to one of `B`. */
 export type Pair<A extends string, B extends string> = A extends unknown ? (B extends unknown ? [A, B] : never) : never
