@@ -1,4 +1,4 @@
-import { type Definition, graph, open } from 'tutti'
+import { type Definition, graph, open, topology } from 'tutti'
 import { explore, exploreRun } from 'tutti/testing'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
@@ -71,4 +71,28 @@ test('time that is let pass again and again is no reason to say that a step alwa
   const checked = await explore(timed, { faults: ['timeout'], schedules: 150 })
   expect(checked, checked.text()).toMatchObject({ independent: true })
   expect(checked.outcomes.every(({ result }) => result.status === 'succeeded')).toBe(true)
+})
+
+test('who sleeps and looks again until another has done something is not let look for ever where timeouts are explored', async () => {
+  const looking = () => {
+    let isDone = false
+    return topology({
+      name: 'looking',
+      flows: ['Start -> Desk -> End', 'Desk <-> Clerk | Porter'],
+      agents: {
+        Desk: { act: { request: (turn) => turn.fork(['Clerk', 'Porter']), join: (turn, { values }) => turn.finish(values) } },
+        Clerk: async (turn) => {
+          while (!(await turn.step('look', () => isDone))) await turn.sleep(10)
+          return turn.reply('seen')
+        },
+        Porter: async (turn) => {
+          await turn.step('open', () => (isDone = true))
+          return turn.reply('open')
+        },
+      },
+    })
+  }
+  const found = await explore(looking, { faults: ['timeout'], strategy: 'pct', schedules: 60 })
+  expect(found, found.text()).toMatchObject({ independent: true, distinct: 1, exhaustive: false })
+  expect(found.notExplored).toContain('time that passes more than 40 times in a schedule while something else can happen')
 })

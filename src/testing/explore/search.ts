@@ -74,6 +74,8 @@ export class Search {
   givenUp = 0
   crashes = 0
   longest = 0
+  /** Whether there was a schedule in which time could have passed before other things still more often. */
+  isHurried = false
   /** Where schedules left what was recorded, and how many did. */
   readonly left: Map<string, number> = new Map()
   /** Who asked a person there. */
@@ -116,6 +118,7 @@ export class Search {
   async look(choose: Chooser): Promise<Seen | null> {
     const played = await play(this.setting, choose)
     this.#lastPlayed = played
+    this.isHurried ||= played.isHurried
     if (played.givenUp) return null
     return { played, outcome: await this.#outcomeOf(played, (ids) => this.#drawnOf(ids, played.schedule)) }
   }

@@ -64,6 +64,8 @@ export interface Played {
   readonly away: readonly string[]
   /** Whether the chooser gave it up. */
   readonly givenUp: boolean
+  /** Whether time passed before other things as often as it may. */
+  readonly isHurried: boolean
   readonly crashes: number
   /** Where it left what was recorded, and was not followed further. */
   readonly left: string | null
@@ -77,6 +79,11 @@ const crashesMax = 3
 const idleMs = 20
 /** So often a step that pauses its run is tried: one that always fails would be for ever. */
 const triesMax = 20
+/**
+ * So often time passes while something else could happen; from then on it waits for all else. Who looks again and again, with a sleep
+ * between, whether another has done something, would be let look for ever.
+ */
+export const hurriesMax = 40
 
 interface Body {
   readonly agent: string
@@ -143,6 +150,8 @@ class Stage {
   #hopeless: string | null = null
   /** A step has paused its run because time was let pass: from then on it passes when nothing else can happen, or there would be no end of it. */
   #isPatient = false
+  /** How often time has passed while something else could happen. */
+  #hurries = 0
   #error: unknown = null
   #starting = true
   #unacknowledged = 0
@@ -218,6 +227,7 @@ class Stage {
       broken: this.#broken,
       away: [...this.#away],
       givenUp: this.#scheduler.end === 'given-up',
+      isHurried: this.#hurries >= hurriesMax,
       crashes: this.#crashes,
       left: this.#left,
       asks: this.#asks,
@@ -498,7 +508,8 @@ class Stage {
 
   #clock(): Happening | null {
     const { due } = this.#time
-    if (due === null || (this.#isPatient && this.#scheduler.isHolding)) return null
+    const isPatient = this.#isPatient || this.#hurries >= hurriesMax
+    if (due === null || (isPatient && this.#scheduler.isHolding)) return null
     return {
       ...outside('clock', `clock ${due}`, `time passes (${due - this.#time.now} ms)`, 0),
       runsCode: true,
@@ -513,6 +524,7 @@ class Stage {
     const fault = wanted?.kind.startsWith('crash') && this.#crashes >= crashesMax ? null : wanted
     this.#taken.push({ option, journal: this.#journal.length, fault: fault === null ? null : number, at: this.#time.now })
     if (fault?.kind === 'crash-before' || fault?.kind === 'crash-after' || fault?.kind === 'lost-ack') this.#fault = fault.kind
+    if (option[0]?.kind === 'clock' && this.#scheduler.isHolding) this.#hurries++
     for (const happening of option) {
       this.#begun(happening)
       const instead = fault?.kind === 'agent' ? failing(happening, fault) : undefined

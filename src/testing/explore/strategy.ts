@@ -4,6 +4,7 @@ import { exhaustive } from './exhaustive.js'
 import { faulting } from './faulting.js'
 import { following } from './following.js'
 import type { Search } from './search.js'
+import { hurriesMax } from './stage.js'
 import type { PctBound } from './walking.js'
 import { walkAtRandom, walkByCoverage, walkByPriority } from './walking.js'
 
@@ -22,9 +23,11 @@ export interface Done {
 export async function carriedOut(search: Search, strategy: Strategy, seed: string, all: boolean): Promise<Done> {
   await search.play(following([]))
   const orders = await ordered(search, strategy, seed, all)
-  const left = await faulting(search)
+  const left = [...(await faulting(search)), ...(search.isHurried ? [hurried] : [])]
   return { ...orders, exhaustive: orders.exhaustive && left.length === 0, left: [...orders.left, ...left] }
 }
+
+const hurried = `time that passes more than ${hurriesMax} times in a schedule while something else can happen`
 
 /** While faults are asked for, half of the budget is theirs. */
 const shareOf = (search: Search, part: number): number =>
