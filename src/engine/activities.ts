@@ -480,7 +480,7 @@ export class Activities implements ContextOwner {
     const speaker = this.#speakerOf(step)
     if (idempotent === false && (here || left !== undefined))
       return this.#owner.say({ type: 'activity.fail', ...speaker, error: unknownOutcome(speaker, left) }, this.#leave)
-    if (here) return this.#admit(step)
+    if (here && reserve === undefined) return this.#try(step, 1)
     const marks = { ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }) }
     this.#owner.say({ type: 'activity.start', ...speaker, ...marks }, ({ refusal }) => {
       if (refusal !== undefined) return this.#leave()

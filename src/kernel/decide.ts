@@ -456,11 +456,14 @@ function isLeftUnknown(state: State, branch: Branch, { error, timedOut }: Failed
   return unheard.includes(error.code) || (abortedWork(state, branch).undo?.open ?? []).length > 0
 }
 
-/** Once the result of an activity is recorded, nothing of it is recorded again. */
+/**
+ * Once the result of an activity is recorded, nothing of it is recorded again. What uses something that is limited says each time that it is
+ * started, also where it was begun by a process that has died.
+ */
 function record(draft: Draft, command: ActivityCommand): Refusal | null {
   if (speaking(draft.state, command) === null) return command.type === 'activity.complete' ? recordLate(draft, command) : stale(command)
   const known = draft.state.work.get(command.branch)?.records.get(command.key)
-  if (known !== undefined && (known.status !== 'started' || command.type === 'activity.start'))
+  if (known !== undefined && (known.status !== 'started' || (command.type === 'activity.start' && known.reserve === undefined)))
     return refuse(
       'ACTIVITY_RECORDED',
       `the activity ${command.key} of turn ${command.turn} on branch ${command.branch} is recorded already`,

@@ -179,14 +179,25 @@ function settledRecord(event: Settled, order: number): ActivityRecord {
 }
 
 export function activityStarted(state: Folding, { branch, key, name, delivered, at, undo, reserve }: Of<'activity.started'>): void {
+  const work = state.work.get(branch) ?? noWork
+  const before = work.records.get(key)
+  // It is started again, because nobody knows what came of it: what it has used nobody will know either.
+  const lost = reserveOf(before)
+  if (lost !== undefined) state.spent = settling(state.spent, lost, lost)
   if (reserve !== undefined) state.spent = reserving(state.spent, reserve)
   const given = { ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }) }
-  const work = state.work.get(branch) ?? noWork
-  record(state, branch, work, Object.freeze({ key, name, delivered, at, order: -1, status: 'started', ...given }), work.count)
+  const started = Object.freeze({ key, name, delivered, at, order: -1, status: 'started', ...given } as const)
+  if (before === undefined) record(state, branch, work, started, work.count)
+  else setRecord(state, branch, work, started, work.count)
 }
 
 function record(state: Folding, branch: string, work: TurnWork, one: ActivityRecord, count: number): void {
   if (state.crashes.size > 0) state.crashes = state.crashes.delete(branch, state.edit)
+  setRecord(state, branch, work, one, count)
+}
+
+/** The same of one that takes the place of what is known already: a turn that has only begun something again has come no further. */
+function setRecord(state: Folding, branch: string, work: TurnWork, one: ActivityRecord, count: number): void {
   state.work = state.work.set(branch, { records: work.records.with(one), count, earlier: work.earlier }, state.edit)
 }
 

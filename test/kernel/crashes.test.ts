@@ -183,3 +183,15 @@ test('what a worker that died may have done of a turn is not known by its end un
   const waited = decided(mine, { type: 'run.claim', epoch: 2, waited: ['A'] })
   expect(settled(waited)).toMatchObject({ status: 'cancelled', undo: { left: { size: 0 } } })
 })
+
+test('one that begins again what uses something limited is given up too; what was set aside each time counts as used', () => {
+  const reserve = { tokens: 10, costUsd: 0.5 }
+  const again = { type: 'activity.start', ...speaker, key: 'model/0', name: 'model', reserve } as const
+  const begun = (state: State) => decided(state, again)
+  const thrice = [2, 3].reduce((state, epoch) => begun(decided(state, { type: 'run.claim', epoch })), begun(started(solo)))
+  expect(thrice.crashes.get('r')).toBe(2)
+  expect(thrice.spent).toEqual({ tokens: 20, costUsd: 1, reserved: reserve })
+  const usage = { calls: 1, inputTokens: 3, outputTokens: 1, costUsd: 0.25 }
+  const done = decided(thrice, { type: 'activity.complete', ...speaker, key: 'model/0', name: 'model', usage })
+  expect(done.spent).toEqual({ tokens: 24, costUsd: 1.25, reserved: { tokens: 0, costUsd: 0 } })
+})

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Graph, GraphBuilder, ModelFactory, Store } from 'tutti'
 import { agent, graph, topology } from 'tutti'
 import { script, virtualClock } from 'tutti/testing'
@@ -137,6 +140,28 @@ describe('a limit of tokens', () => {
     expect(await (await tutti.start(race(9), { limits })).result()).toMatchObject({ status: 'failed', error: { code: 'LIMIT_TOKENS' } })
     expect(calls).toBeLessThanOrEqual(4 + 8)
     never.resolve()
+  })
+
+  test('counts a call that its process has left in the middle, each time, and so often none is made again', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tutti-budgets-'))
+    try {
+      let calls = 0
+      const never = saying(() => [])
+      const models: ModelFactory = () => ({ ...never, doGenerate: () => (calls++, new Promise(() => {})) })
+      const solo = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: {} } })
+      // Room for three answers of 1,250 tokens and what is asked, and for none more.
+      const limits = { tokens: 5_000 }
+      for (let process = 1; process <= 3; process++) {
+        await using tutti = await opened({ store: join(folder, 'runs.db'), definitions: [solo], models, graceMs: 1 })
+        if (process === 1) await tutti.start(solo, { id: 'R', limits })
+        await expect.poll(() => calls).toBe(process)
+      }
+      await using tutti = await opened({ store: join(folder, 'runs.db'), definitions: [solo], models, graceMs: 1 })
+      expect(await (await tutti.run('R')).result()).toMatchObject({ status: 'failed', error: { code: 'LIMIT_TOKENS' } })
+      expect(calls).toBe(3)
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
   })
 
   test('that is not there journals no start of a call', async () => {
