@@ -130,17 +130,20 @@ export class ModelCalls {
     const { agent } = this.#offers.seat
     let called: Called = { name: agent.name, model: null }
     let used: Used | undefined
+    const over = new AbortController()
     try {
       const model = await this.#port.model()
       called = { name: nameOfModel(model), model }
       stop?.throwIfAborted()
-      const abortSignal = stop === null ? ctx.signal : AbortSignal.any([ctx.signal, stop])
+      const abortSignal = AbortSignal.any([ctx.signal, over.signal, ...(stop === null ? [] : [stop])])
       const providerOptions = placeOptions({ ...place, index: place.index + ctx.attempt - 1 })
       const { broken: why, ...answer } = await answerOf(model, { ...options, abortSignal, providerOptions }, listener)
       used = this.#used(answer, options)
       if (why !== undefined) throw why
       return { ...answer, ...used, attempts: ctx.attempt }
     } catch (error) {
+      // Not every provider lets go of an answer that it could not read: its connection would be open for as long as the server likes.
+      over.abort(error)
       if (wasTaken(error)) used ??= this.#used({ ...nothingHeard, model: called.name }, options)
       if (used !== undefined) broken.push(used)
       // What a call says that was given up on purpose is no reason to try again.

@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { createAnthropic } from '@ai-sdk/anthropic'
 import type { LanguageModelV3StreamPart } from '@ai-sdk/provider'
 import type { RunResult } from 'tutti'
@@ -49,6 +51,27 @@ describe('an answer that breaks off in its stream', () => {
     const { result, calls } = await streamed([broken, whole])
     expect(result).toMatchObject({ status: 'succeeded', output: 'all of it' })
     expect(calls).toBe(2)
+  })
+
+  test('leaves no connection open, whatever the provider makes of it and however long the server goes on', async () => {
+    const said = JSON.stringify({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } })
+    const gone: Promise<void>[] = []
+    const server = createServer((request, response) => {
+      request.resume()
+      gone.push(new Promise((resolve) => response.once('close', resolve)))
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`event: error\ndata: ${said}\n\n`)
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const baseURL = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+    const model = createAnthropic({ baseURL, apiKey: 'none' })('claude')
+    const solo = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: { model, retry: { attempts: 2, backoffMs: 1 } } } })
+    await using tutti = await opened()
+    const run = await tutti.start(solo)
+    for await (const _ of run.events({ deltas: true }));
+    expect(await run.result()).toMatchObject({ status: 'failed', error: { code: 'MODEL_FAILED', data: { attempts: 2 } } })
+    expect(gone).toHaveLength(2)
+    await Promise.all(gone)
+    server.close()
   })
 
   test('has told what it said, and those who follow can tell it from what is said when it is asked again', async () => {
