@@ -1,4 +1,4 @@
-import type { Action } from '../kernel/action.js'
+import type { Action, AskAction } from '../kernel/action.js'
 import type { Event } from '../kernel/event.js'
 import type { Failure } from '../kernel/failure.js'
 import { byId, rootBarrier } from '../kernel/ids.js'
@@ -592,6 +592,11 @@ function detachedEntry({ id, to }: BranchFacts, { error }: NonNullable<BranchFac
     : { branch: id, agent: to, status: 'failed', error: withoutAttempts(error) }
 }
 
+/** What a person was asked: a question, or whether a tool may be called with this. */
+function askedOf({ question, approval }: AskAction): unknown {
+  return approval === undefined ? question : { tool: approval.tool, input: approval.input }
+}
+
 /** The edges that a turn used, as far as it is known what came of them. */
 function interactionsOf(branch: BranchFacts, turn: TurnFacts): Interaction[] {
   const { action } = turn
@@ -608,7 +613,7 @@ function interactionsOf(branch: BranchFacts, turn: TurnFacts): Interaction[] {
     case 'finish':
       return used('End', action.output, onward)
     case 'ask':
-      return used('User', action.question, turn.outcome)
+      return used('User', askedOf(action), turn.outcome)
     case 'fork': {
       const slots = turn.fork === null ? [] : slotsOf(turn.fork)
       return action.calls.flatMap(({ to, request }, index) => used(to, request, slots[index] ?? null))

@@ -210,6 +210,14 @@ describe('a tool that a person must approve', () => {
     expect(lastResults(heard[1] as Heard)).toEqual(['paid 50'])
   })
 
+  test('is told in the report with what it was to be called with, whatever the answer was', async () => {
+    const { result } = await begin(replies(50), [false])
+    expect(result.report.interactions).toMatchObject([
+      { from: 'A', to: 'User', request: { tool: 'pay', input: { amount: 50 } }, outcome: 'arrived' },
+      { from: 'A', to: 'End', request: 'ok' },
+    ])
+  })
+
   test('is not asked about where its function says no', async () => {
     const { asks } = await begin(replies(5), [])
     expect(asks).toEqual([])
