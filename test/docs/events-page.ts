@@ -151,7 +151,8 @@ const deltas: { readonly [T in Delta['type']]: Described<Extract<Delta, { type: 
       agent: 'who',
       after: 'the `seq` of the last event before it',
       text: 'the next part of what it says',
-      attempt: 'how often the model was called for this answer: with a new one, what was heard of the last is void',
+      attempt:
+        'how often the model was called for this answer: with a new one, what was heard of the last is void. It begins again where a turn is tried again: `turn.failed` voids what was heard since its last activity',
     },
   },
   emit: {
