@@ -376,7 +376,7 @@ export class Activities implements ContextOwner {
     if (this.#pumping || this.#aborted !== null) return
     const next = this.#results[this.#delivered]
     const isDue = next !== undefined && next.isOpen
-    if (!isDue && this.#delivered >= this.#replayed) {
+    if (next === undefined) {
       if (this.#waiting.length > 0) for (const step of this.#waiting.splice(0)) this.#begin(step)
       return
     }

@@ -154,6 +154,13 @@ test.each<[string, (turn: Turn) => Promise<unknown>, (turn: Turn) => Promise<unk
     "'sleep#0' is recorded and was not called for; instead, the turn ended",
   ],
   [
+    'a sleep that is over before what is asked for instead has come to anything',
+    (turn) => turn.sleep(50),
+    (turn) => turn.step('look', () => soon(100)),
+    'sleep.started',
+    "'sleep#0' is recorded and was not called for; instead, 'look#0' was called",
+  ],
+  [
     'a step has taken the place of a sleep',
     (turn) => turn.sleep(1_000_000),
     (turn) => turn.step('sleep', () => 1),
