@@ -181,6 +181,11 @@ test('what a query or a fetch is given in one object says what it does, and a qu
   expect(fetched, fetched.text()).toMatchObject({ independent: true, exhaustive: true })
 })
 
+test('what a call was about is named in full where its order differs, whatever stands in it', async () => {
+  const written = await checkOf((turn) => turn.use(books).query('UPDATE books\n  SET note = $1 -- note: who was last', [turn.agent]))
+  expect(written.text()).toContain('calls to books query UPDATE books SET note = $1 -- note: who was last\n')
+})
+
 test('what a call is about is known of addresses and large numbers too', async () => {
   for (const about of [() => new URL('https://example.com/books/1'), () => 1n]) {
     const saved = await checkOf((turn) => turn.use(books).save(about(), turn.agent))

@@ -91,13 +91,17 @@ function lines(where: string, a: string, b: string): Difference[] {
   }))
 }
 
+/** Each line is a list: a thing, and the calls that were about it. */
 function byKey(a: string, b: string): Difference[] {
   const found: Difference[] = []
-  const other = b.split('\n')
-  a.split('\n').forEach((line, index) => {
-    const [key = '', ...rest] = line.split(': ')
-    const [, ...theirs] = (other[index] ?? '').split(': ')
-    if (line !== other[index]) found.push({ where: `calls to ${key}`, ...beside(rest.join(': '), theirs.join(': ')) })
+  const other = thingsOf(b)
+  thingsOf(a).forEach(([thing = '', ...calls], index) => {
+    const [, ...theirs] = other[index] ?? []
+    const sides = beside(calls.join('; '), theirs.join('; '))
+    if (sides.a !== sides.b) found.push({ where: `calls to ${thing.replace(/\s+/g, ' ').slice(0, longest)}`, ...sides })
   })
   return found.slice(0, linesMax)
 }
+
+const thingsOf = (order: string): readonly (readonly string[])[] =>
+  order === '' ? [] : order.split('\n').map((line) => JSON.parse(line) as string[])

@@ -40,7 +40,7 @@ export interface Outcome {
   readonly told: string
   /** What each turn was shown, and each person who was asked. */
   readonly shown: string
-  /** What was done outside of the run, as a bag, and in which order to each thing; null after a crash: a body may be executed again. */
+  /** What was done outside of the run, as a bag, and in which order to each thing, which is named first in its line; null after a crash: a body may be executed again. */
   readonly effects: { readonly bag: string; readonly order: string } | null
   readonly journal: readonly Event[]
   /** The run itself, and the child runs that count. */
@@ -167,7 +167,7 @@ function effectsOf(
     same.push(lines[index] ?? '')
   })
   // Things that were given ids at random are known by what was done to them.
-  const order = [...ordered].map(([key, calls]) => `${nameless(key, random)}: ${calls.join('; ')}`)
+  const order = [...ordered].map(([key, calls]) => JSON.stringify([nameless(key, random), ...calls]))
   return { bag: lines.sort().join('\n'), order: order.sort().join('\n') }
 }
 
