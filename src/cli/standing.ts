@@ -1,10 +1,9 @@
-import { agentKind } from '../engine/agent-record.js'
 import { summaryOf } from '../engine/run-view.js'
 import type { RunRow, Store } from '../engine/store.js'
 import { summaryWithChildren } from '../engine/summary-with-children.js'
 import type { RunSummary } from '../engine/tutti.js'
 import { strandedAmong } from './is-stranded.js'
-import { RunTree, whoMayNotAct } from './run-tree.js'
+import { RunTree } from './run-tree.js'
 
 /** A run at a glance, with what its row alone does not say. */
 export interface Standing extends Omit<RunSummary, 'waitsFor'> {
@@ -59,24 +58,21 @@ export async function strandedIn(store: Store, trees: readonly RunTree[]): Promi
 async function treeOf(store: Store, row: RunRow): Promise<RunTree | null> {
   const { id, endedAt, status, worker, waits } = row
   if (endedAt !== null || status === 'paused') return null
-  const isWaiting = worker === null && (waits.includes('person') || (waits.includes('agent') && (await isHeld(store, id))))
+  const isWaiting = worker === null && (waits.includes('person') || waits.includes('agent'))
   if (isWaiting && !(await isDue(store, row))) return null
   const tree = new RunTree(store, id)
   await tree.catchUp()
   return tree
 }
 
-/** Whether the time has come for a run that nobody owns, as when nobody has answered in time. Asked for none, a claim only looks. */
+/**
+ * Whether the time has come for a run that nobody owns, as when nobody has answered in time, or an agent may act again. Asked for none, a claim
+ * only looks.
+ */
 async function isDue(store: Store, { id, definition, version }: RunRow): Promise<boolean> {
   const definitions = [{ name: definition, versions: [version] }]
   const { nextWake } = await store.claim({ worker: 0, definitions, only: id, now: Number.NEGATIVE_INFINITY, limit: 0 })
   return nextWake !== null && nextWake <= Date.now()
-}
-
-/** Whether an agent that a run waits for may not act still. */
-async function isHeld(store: Store, run: string): Promise<boolean> {
-  const names = (await store.marks({ kind: agentKind, run })).map(({ key }) => key)
-  return (await whoMayNotAct(store, names)).length > 0
 }
 
 function standing(row: RunRow, waitsFor: RunSummary['waitsFor'], tree: RunTree | null, stranded: ReadonlySet<string>): Standing {
