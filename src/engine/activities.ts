@@ -493,10 +493,20 @@ export class Activities implements ContextOwner {
   #admit(step: CalledStep): void {
     if (step.options.reserve === undefined || this.#aborted !== null) return this.#try(step, 1)
     settle(
-      () => this.#port.isWithinAbove(),
+      () => this.#unlessAborted(this.#port.isWithinAbove()),
       (isWithin) => (isWithin ? this.#try(step, 1) : this.#leave()),
       (thrown) => this.#spoil(thrown),
     )
+  }
+
+  /** What has not begun is over at once when its turn is: what it waits to see may be out of reach for long. */
+  #unlessAborted(may: Maybe<boolean>): Maybe<boolean> {
+    if (!isLater(may)) return may
+    const controller = this.controller()
+    const aborted = new Promise<false>((resolve) => {
+      controller.signal.addEventListener('abort', () => resolve(false), { once: true })
+    })
+    return Promise.race([may, aborted]).finally(() => this.release(controller))
   }
 
   /** Runs the activity once, unless a harness knows what it comes to. */

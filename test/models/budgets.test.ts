@@ -490,6 +490,36 @@ describe('a budget', () => {
     expect(calls()).toBe(0)
   })
 
+  test('a call that is not begun yet, because it looks what others have used, is over at once when its run is cancelled', async () => {
+    const inner = memoryStore()
+    const looking = deferred()
+    const found = deferred()
+    const store: Store = {
+      ...inner,
+      load: async (id, options) => {
+        if (id !== 'R:late') return inner.load(id, options)
+        looking.resolve()
+        await found.promise
+        return null
+      },
+    }
+    const { models, calls } = counted()
+    const both = graph('both')
+      .step('late', { input: ({ sleep }) => sleep(3_600_000).then(() => 'x'), run: writer })
+      .step('here', { input: () => 'x', run: writer })
+      .output()
+    await using tutti = await opened({ store, models, clock: virtualClock(), graceMs: 60_000 })
+    await tutti.start(both, { id: 'R', limits: { tokens: 100_000 } })
+    await looking.promise
+    const here = await tutti.run('R:here')
+    await here.cancel()
+    await rest()
+    expect(await here.status()).toBe('cancelled')
+    expect(await journal(here)).toContainEqual(expect.objectContaining({ type: 'turn.aborted', how: 'ended' }))
+    expect(calls()).toBe(0)
+    found.resolve()
+  })
+
   test('counts what the run of a step has used that was given up', async () => {
     const model = saying(() => [called('nothing', {})])
     const models: ModelFactory = () => ({
