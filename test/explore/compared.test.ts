@@ -1,4 +1,5 @@
 /** What is compared of an outcome: all of it, but what was drawn at random. */
+import { runInNewContext } from 'node:vm'
 import { type Definition, graph, resource, topology } from 'tutti'
 import { explore } from 'tutti/testing'
 import { expect, test } from 'vitest'
@@ -202,6 +203,7 @@ test('what a resource is called with is compared where JSON has no form for it, 
   const values: readonly ((of: string) => unknown)[] = [
     (of) => ({ at: of === 'A' ? Number.NaN : Number.POSITIVE_INFINITY }),
     (of) => new Error(of),
+    (of) => runInNewContext(`new Map([['of', '${of}']])`),
     (of) => new Headers({ of }),
     (of) => new URLSearchParams({ of }),
     (of) => new TextEncoder().encode(of).buffer,
