@@ -11,24 +11,36 @@ const takingMs = 10_000
 export async function isFree(store: Store, id: string): Promise<boolean> {
   const tree = new RunTree(store, id)
   await tree.catchUp()
-  return (await freeAmong(store, [tree], () => false)).has(id)
+  return (await freeAmong(store, [tree], async () => false)).has(id)
 }
 
 /** Those of some runs, as far as they have been read, that have something to do and nobody who does it: their process died. */
 export function strandedAmong(store: Store, trees: readonly RunTree[]): Promise<ReadonlySet<string>> {
   const resting = new Set(trees.filter((tree) => tree.isResting()).map(({ id }) => id))
-  return freeAmong(store, trees, ({ id, waits }) => resting.has(id) || waits.includes('agent'))
+  return freeAmong(store, trees, async (row) => resting.has(row.id) || (row.waits.includes('agent') && !(await isDue(store, row))))
+}
+
+/**
+ * Whether the time has come for a run that nobody owns, as when nobody has answered in time, or an agent may act again. Asked for none, a claim
+ * only looks.
+ */
+export async function isDue(store: Store, { id, definition, version }: RunRow): Promise<boolean> {
+  const definitions = [{ name: definition, versions: [version] }]
+  const { nextWake } = await store.claim({ worker: 0, definitions, only: id, now: Number.NEGATIVE_INFINITY, limit: 0 })
+  return nextWake !== null && nextWake <= Date.now()
 }
 
 /** Those that nobody has. `isLeft`: whether whoever is there leaves one alone until it is due, or until something happens to it. */
-async function freeAmong(store: Store, trees: readonly RunTree[], isLeft: (row: RunRow) => boolean): Promise<ReadonlySet<string>> {
+async function freeAmong(store: Store, trees: readonly RunTree[], isLeft: (row: RunRow) => Promise<boolean>): Promise<ReadonlySet<string>> {
   const owing = trees.filter((tree) => tree.stop() === null && !isBeingTaken(tree))
   // Read after their journals: whoever resumed one may have taken it meanwhile, and who had it before is dead.
   const rows = (await Promise.all(owing.map(({ id }) => rowOf(store, id)))).filter((row) => row !== null)
   if (rows.length === 0) return new Set()
   const alive = await aliveIn(store)
   const dead = rows.filter(({ worker }) => worker !== null && !alive.has(worker))
-  const free = rows.filter((row) => row.worker === null && (alive.size === 0 || !isLeft(row)))
+  const unowned = rows.filter(({ worker }) => worker === null)
+  const left = alive.size === 0 ? [] : await Promise.all(unowned.map(isLeft))
+  const free = unowned.filter((_, index) => left[index] !== true)
   return new Set([...dead, ...(await untaken(store, free))].map(({ id }) => id))
 }
 

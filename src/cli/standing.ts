@@ -2,7 +2,7 @@ import { summaryOf } from '../engine/run-view.js'
 import type { RunRow, Store } from '../engine/store.js'
 import { summaryWithChildren } from '../engine/summary-with-children.js'
 import type { RunSummary } from '../engine/tutti.js'
-import { strandedAmong } from './is-stranded.js'
+import { isDue, strandedAmong } from './is-stranded.js'
 import { RunTree } from './run-tree.js'
 
 /** A run at a glance, with what its row alone does not say. */
@@ -63,16 +63,6 @@ async function treeOf(store: Store, row: RunRow): Promise<RunTree | null> {
   const tree = new RunTree(store, id)
   await tree.catchUp()
   return tree
-}
-
-/**
- * Whether the time has come for a run that nobody owns, as when nobody has answered in time, or an agent may act again. Asked for none, a claim
- * only looks.
- */
-async function isDue(store: Store, { id, definition, version }: RunRow): Promise<boolean> {
-  const definitions = [{ name: definition, versions: [version] }]
-  const { nextWake } = await store.claim({ worker: 0, definitions, only: id, now: Number.NEGATIVE_INFINITY, limit: 0 })
-  return nextWake !== null && nextWake <= Date.now()
 }
 
 function standing(row: RunRow, waitsFor: RunSummary['waitsFor'], tree: RunTree | null, stranded: ReadonlySet<string>): Standing {

@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest'
 import { standingOf, standingsOf } from '../../src/cli/standing.js'
 import type { RunRow, Store } from '../../src/engine/store.js'
 import { memoryStore } from '../../src/stores/memory.js'
-import { deferred } from '../engine/opened.js'
+import { deferred, solo } from '../engine/opened.js'
 
 test('a run that was cancelled says so while its code lets go, and while it is undone, but not before and not when it is over', async () => {
   const inner = memoryStore()
@@ -79,4 +79,23 @@ test('a run that nobody has until it is due waits for no process where somebody 
   expect(letGo.every(({ waitsFor }) => waitsFor.join() === 'timer')).toBe(true)
   await second.close()
   expect((await standings()).every(({ waitsFor }) => waitsFor.join() === 'timer,process')).toBe(true)
+})
+
+test('a run whose agent works again waits for a process, also where one is there that leaves it alone', async () => {
+  const inner = memoryStore()
+  const store: Store = { ...inner, close: async () => {} }
+  const waitsFor = async () => (await standingOf(inner, (await inner.load('run'))?.row as RunRow)).waitsFor
+  const work = solo((turn) => turn.finish(null))
+  await using other = await open({ store })
+  const first = await open({ store, definitions: [work] })
+  await other.agents.pause('A')
+  await first.start(work, { id: 'run' })
+  await vi.waitFor(async () => expect((await inner.load('run'))?.row.waits).toEqual(['agent']))
+  await first.close()
+  expect(await waitsFor()).toEqual(['agent'])
+  await other.agents.resume('A')
+  expect(await waitsFor()).toEqual(['agent', 'process'])
+  await using second = await open({ store, definitions: [work] })
+  await (await second.run('run')).result()
+  expect(await waitsFor()).toEqual([])
 })
