@@ -16,6 +16,8 @@ interface Closing {
  * deep as the run's limits let them.
  */
 export function closeScope(draft: Draft, barrier: string): void {
+  // Whoever is live owes a slot.
+  if (barrierOf(draft.state, barrier).pending === 0) return
   const inside: Closing[] = []
   for (let scope = closingOf(draft, barrier); ; ) {
     const id = scope.live.at(-1)
@@ -37,10 +39,7 @@ export function closeScope(draft: Draft, barrier: string): void {
 }
 
 function closingOf(draft: Draft, barrier: string): Closing {
-  const open = barrierOf(draft.state, barrier)
-  // Whoever is live owes a slot.
-  if (open.pending === 0) return { barrier, live: [] }
-  const live = [...liveIn(draft.state, open)]
+  const live = [...liveIn(draft.state, barrierOf(draft.state, barrier))]
   live.sort((a, b) => b.slot - a.slot)
   return { barrier, live: live.map(({ id }) => id) }
 }
