@@ -9,6 +9,7 @@ import { collect } from './engine/collect.js'
 import { givenClock, systemClock } from './engine/clock.js'
 import { Engine } from './engine/engine.js'
 import { withEngine } from './engine/engine-of.js'
+import { givenStore } from './engine/given-store.js'
 import { type AskFilter, listAsks, listRuns } from './engine/listing.js'
 import { openOptions } from './engine/open-check.js'
 import { runHandle } from './engine/run-handle.js'
@@ -99,7 +100,7 @@ function heard(listener: OpenOptions['onLog']): (entry: LogEntry) => void {
 
 /** The store that is meant; `own`: it was opened here, and is closed with the engine. */
 async function storeOf(store: string | Store | undefined, durability: 'process' | 'power'): Promise<{ store: Store; own: boolean }> {
-  if (typeof store === 'object') return { store, own: false }
+  if (typeof store === 'object') return { store: givenStore(store), own: false }
   return { store: await openStore(storePlace(store), durability), own: true }
 }
 

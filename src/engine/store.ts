@@ -22,7 +22,10 @@ export interface Store {
   fence(peer: { readonly worker: number; readonly beat: number }, at: number): Promise<number>
   /** Takes runs of these definitions that nobody owns and that are due; each with a new epoch. */
   claim(wanted: Wanted & { readonly worker: number; readonly now: number; readonly limit: number }): Promise<Claimed>
-  /** Rejects with STORE_LOCKED or STORE_UNAVAILABLE when it can't say what came of the batch: all of it may be there, or nothing. */
+  /**
+   * Rejects with STORE_LOCKED or STORE_UNAVAILABLE when it can't say what came of the batch: all of it may be there, or nothing. What is no
+   * TuttiError, here and in all others that give a promise, is taken for STORE_UNAVAILABLE.
+   */
   commit(batch: readonly (Append | Put)[]): Promise<readonly Verdict[]>
   load(run: string, options?: LoadOptions): Promise<Loaded | null>
   /** The runs, newest first. */

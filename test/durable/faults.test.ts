@@ -1,12 +1,14 @@
 import * as tutti from 'tutti'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
+import { memoryStore } from '../../src/stores/memory.js'
 import { sqliteStore, storeOver } from '../../src/stores/sqlite.js'
 import { loadDriver, openDatabase } from '../../src/stores/sqlite-driver.js'
 import { openConnection } from '../../src/stores/sqlite-open.js'
 import { codeOf, deferred, solo, type SoloTurn } from '../engine/opened.js'
 import { counted } from './children/counted.js'
 import { orphan } from './children/plays.js'
+import { again } from './lossy.js'
 import { Child, patience, Place, times, until } from './processes.js'
 
 const durability = 'process' as const
@@ -145,6 +147,56 @@ test('a value over the limit is a final failure, wherever it enters, and the ste
   await engine.close()
   await store.close()
 })
+
+test(
+  'a store that fails with errors of its driver delays a run and fails nothing of it, and calls say STORE_UNAVAILABLE',
+  patience,
+  async () => {
+    const inner = memoryStore()
+    const reset = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
+    let calls = 0
+    let isDown = false
+    // Every seventh call fails, every other of those after it was done.
+    const failing = <A extends readonly unknown[], T>(call: (...args: A) => Promise<T>): ((...args: A) => Promise<T>) => {
+      return (...args) => {
+        if (!isDown && ++calls % 7 !== 0) return call(...args)
+        if (isDown || calls % 2 === 0) throw reset
+        return call(...args).then(() => Promise.reject(reset))
+      }
+    }
+    const { commit, load, list, marks, record, records, claim, beat, mine } = inner
+    const faulty = { commit, load, list, marks, record, records, claim, beat, mine }
+    const failed = Object.fromEntries(Object.entries(faulty).map(([name, call]) => [name, failing(call as never)]))
+    const team = tutti.topology({
+      name: 'team',
+      flows: ['Start -> H -> End', 'H <-> A'],
+      agents: {
+        H: (turn) => (turn.message.kind === 'join' ? turn.finish(turn.message.join.values) : turn.fork(['A', 'A', 'A'])),
+        A: async (turn) => turn.reply(await turn.step('work', () => turn.branchId)),
+      },
+    })
+    const undone: unknown[] = []
+    const definition = tutti
+      .graph('above')
+      .step('each', { each: () => [1, 2, 3], run: team, compensate: ({ output }) => void undone.push(output) })
+      .step('one', { run: async ({ step }) => (await step('a', () => 1)) + (await step('b', () => 2)) })
+      .output()
+    isDown = true
+    expect(await codeOf(tutti.open({ store: { ...inner, join: failing(inner.join) } }))).toBe('STORE_UNAVAILABLE')
+    isDown = false
+    await using engine = await tutti.open({ store: { ...inner, ...failed }, invariants: true, onLog: () => {} })
+    for (let n = 0; n < 3; n++) {
+      const run = await again(() => engine.start(definition, { id: `R${n}`, key: `start ${n}` }))
+      const values = ['r.0', 'r.1', 'r.2']
+      expect(await again(() => run.output())).toEqual({ each: [values, values, values], one: 3 })
+    }
+    expect(undone).toEqual([])
+    isDown = true
+    expect(await codeOf(engine.start(definition))).toBe('STORE_UNAVAILABLE')
+    expect(await engine.runs().catch((error: unknown) => error)).toMatchObject({ code: 'STORE_UNAVAILABLE', cause: reset })
+    isDown = false
+  },
+)
 
 test(
   'what a child run would be given over the limit is a final failure of its step, and of no run above it is anything tried again',
