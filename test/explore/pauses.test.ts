@@ -96,3 +96,22 @@ test('who sleeps and looks again until another has done something is not let loo
   expect(found, found.text()).toMatchObject({ independent: true, distinct: 1, exhaustive: false })
   expect(found.notExplored).toContain('time that passes more than 40 times in a schedule while something else can happen')
 })
+
+test('a turn that waits for the breaker of its agent is not taken for one that waits for something outside of the run', async () => {
+  const resting = () =>
+    topology({
+      name: 'resting',
+      flows: ['Start -> Desk -> End', 'Desk <-> Clerk'],
+      agents: {
+        Desk: {
+          act: {
+            request: (turn) => turn.fork(['Clerk', 'Clerk'], { join: 'settled' }),
+            join: (turn, { slots }) => turn.finish(slots.map(({ status }) => status)),
+          },
+        },
+        Clerk: { breaker: { failures: 1, probeMs: 100 }, whenStopped: 'wait', act: (turn) => turn.fail('no') },
+      },
+    })
+  const found = await explore(resting)
+  expect(found, found.text()).toMatchObject({ independent: true, exhaustive: true, notes: [] })
+})

@@ -1,5 +1,6 @@
 import type { Definition, Internals } from '../../define/definition.js'
 import { internalsOf } from '../../define/definition.js'
+import { isLater } from '../../define/maybe.js'
 import type { Provided } from '../../define/resource.js'
 import { TuttiError } from '../../define/tutti-error.js'
 import { runHandle } from '../../engine/run-handle.js'
@@ -311,6 +312,7 @@ class Stage {
   #hold(what: Held, go: (instead?: Command) => void): void {
     const happening = heldOf(what, this.#own, this.#scheduler.step, go, (agent) => this.#isModel(agent))
     if (what.type === 'command') this.#note(what.run, what.command)
+    else this.#bodies.delete(startedBy(happening))
     this.#scheduler.add(happening)
   }
 
@@ -533,11 +535,20 @@ class Stage {
     }
   }
 
-  #begun({ kind, run, command, agent, lane, id }: Happening): void {
+  #begun(happening: Happening): void {
+    const { kind, run, command, agent, lane } = happening
     if (kind === 'start') {
-      const key = id.slice('start '.length)
       const branch = lane.slice(run.length + 1)
-      this.#bodies.set(key, { agent: agent ?? '', lane, branch, run, held: 0, steps: new Set(), lost: false, stopped: false })
+      this.#bodies.set(startedBy(happening), {
+        agent: agent ?? '',
+        lane,
+        branch,
+        run,
+        held: 0,
+        steps: new Set(),
+        lost: false,
+        stopped: false,
+      })
     } else if (command !== null) {
       const body = this.#bodies.get(bodyOf(run, command) ?? '')
       if (body !== undefined && !endsBody(command)) body.held--
@@ -555,8 +566,12 @@ class Stage {
       return 'away'
     }
     if (this.#broken.some(({ invariant }) => invariant === 'invariant')) return 'over'
-    for (const body of this.#bodies.values()) {
+    for (const [key, body] of this.#bodies) {
       if (!this.#isAway(body)) continue
+      if (!this.#isExecuted(key, body)) {
+        this.#bodies.delete(key)
+        continue
+      }
       this.#away.add(body.agent)
       this.#scheduler.awaits()
       if (this.#scheduler.waitedMs < this.#patienceFor(body)) return 'away'
@@ -587,6 +602,13 @@ class Stage {
     if ((this.#below.get(waiter) ?? 0) > itself) return false
     for (const record of state?.work.get(body.branch)?.records.values() ?? []) if (record.status === 'sleeping') return false
     return true
+  }
+
+  /** Whether the engine executes it: a turn that was let go is held back if its agent may not act any more, and is let go again. */
+  #isExecuted(key: string, { run }: Body): boolean {
+    const id = key.slice(run.length + 1)
+    const entry = this.#process?.engine.entry(run)
+    return entry === undefined || entry === null || isLater(entry) || id.startsWith('undo ') || entry.executions.has(id)
   }
 
   #stuck(): void {
@@ -635,6 +657,9 @@ const waiterOf = (run: string): string => (run.endsWith(':undo') ? run.slice(0, 
 
 const keyOf = (run: string, of: { readonly branch: string; readonly turn: number; readonly attempt: number }): string =>
   `${run} ${attemptId(of.branch, of.turn, of.attempt)}`
+
+/** The body that begins with this. */
+const startedBy = ({ id }: Happening): string => id.slice('start '.length)
 
 /** The body that says this, if one does. */
 function bodyOf(run: string, command: Command): string | null {
