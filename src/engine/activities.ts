@@ -10,6 +10,7 @@ import type { Event } from '../kernel/event.js'
 import type { Failure } from '../kernel/failure.js'
 import { backoffMs } from '../kernel/retry.js'
 import type { ActivityRecord, Attempt, TurnWork } from '../kernel/state.js'
+import type { Reserve } from '../kernel/usage.js'
 import type { ActivityOptions } from '../models/activity-port.js'
 import { Context, type ContextOwner } from './activity-context.js'
 import { CalledStep, noOptions, type Run } from './called-step.js'
@@ -481,20 +482,26 @@ export class Activities implements ContextOwner {
     if (idempotent === false && (here || left !== undefined))
       return this.#owner.say({ type: 'activity.fail', ...speaker, error: unknownOutcome(speaker, left) }, this.#leave)
     if (here && reserve === undefined) return this.#try(step, 1)
-    const marks = { ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }) }
-    this.#owner.say({ type: 'activity.start', ...speaker, ...marks }, ({ refusal }) => {
+    this.#sayStarted(step, 1, {})
+  }
+
+  /** It is tried when its start is recorded. `used`: what the last try has used. */
+  #sayStarted(step: CalledStep, attempt: number, used: { readonly used?: Reserve }): void {
+    const { undo, reserve } = step.options
+    const marks = { ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }), ...used }
+    this.#owner.say({ type: 'activity.start', ...this.#speakerOf(step), ...marks }, ({ refusal }) => {
       if (refusal !== undefined) return this.#leave()
       // Not at once: whoever says so has others to tell before anything of a user runs.
-      queueMicrotask(() => this.#admit(step))
+      queueMicrotask(() => this.#admit(step, attempt))
     })
   }
 
   /** What it may use is set aside. It is not begun if the runs above have no room for it: then they are ending, and this with them. */
-  #admit(step: CalledStep): void {
-    if (step.options.reserve === undefined || this.#aborted !== null) return this.#try(step, 1)
+  #admit(step: CalledStep, attempt: number): void {
+    if (step.options.reserve === undefined || this.#aborted !== null) return this.#try(step, attempt)
     settle(
       () => this.#unlessAborted(this.#port.isWithinAbove()),
-      (isWithin) => (isWithin ? this.#try(step, 1) : this.#leave()),
+      (isWithin) => (isWithin ? this.#try(step, attempt) : this.#leave()),
       (thrown) => this.#spoil(thrown),
     )
   }
@@ -620,7 +627,10 @@ export class Activities implements ContextOwner {
       () => this.#port.clockOf(this.#owner.attempt).sleep(options.waitMs?.(error) ?? backoff, signal),
       () => {
         this.release(controller)
-        this.#try(step, attempt + 1)
+        // What a try has used that was begun counts before the next: the two may use more than was set aside for one.
+        const used = this.#aborted !== null || options.stop?.aborted === true ? undefined : options.usedByLast?.()
+        if (used === undefined) this.#try(step, attempt + 1)
+        else this.#sayStarted(step, attempt + 1, { used })
       },
       (thrown) => this.#spoil(thrown),
     )

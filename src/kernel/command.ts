@@ -98,8 +98,11 @@ export type Command =
       readonly notUndone?: readonly string[]
       readonly usage?: Usage
     } & Speaker)
-  /** The activity must not be repeated, can be undone, uses what is limited, or is at work while its turn sleeps as well: its start is recorded. */
-  | ({ readonly type: 'activity.start'; readonly undo?: UndoMark; readonly reserve?: Reserve } & ActivitySpeaker)
+  /**
+   * The activity must not be repeated, can be undone, uses what is limited, or is at work while its turn sleeps as well: its start is recorded.
+   * `used`: it is tried again, and this is what the last try has used.
+   */
+  | ({ readonly type: 'activity.start'; readonly undo?: UndoMark; readonly reserve?: Reserve; readonly used?: Reserve } & ActivitySpeaker)
   | ({ readonly type: 'activity.complete'; readonly value?: unknown; readonly usage?: Usage } & Tried & ActivitySpeaker)
   | ({ readonly type: 'activity.fail'; readonly error: Failure; readonly usage?: Usage } & Tried & ActivitySpeaker)
   | ({ readonly type: 'sleep.start'; readonly ms: number } & ActivitySpeaker)

@@ -503,10 +503,10 @@ const nothing: Reserve = Object.freeze({ tokens: 0, costUsd: 0 })
 
 /** What it may use is set aside before it starts: where there is not enough left, the run has crossed its limit and nothing starts. */
 function startActivity(draft: Draft, command: Extract<Command, { type: 'activity.start' }>): null {
-  const { undo, reserve } = command
-  const activity = activityOf(command)
-  if (!crossSpent(draft, reserve ?? nothing))
-    emit(draft, { type: 'activity.started', ...activity, ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }) })
+  const { undo, reserve, used } = command
+  const marks = { ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }), ...(used !== undefined && { used }) }
+  // What was set aside for the last try is set aside again; what that has used comes on top.
+  if (!crossSpent(draft, used ?? reserve ?? nothing)) emit(draft, { type: 'activity.started', ...activityOf(command), ...marks })
   return null
 }
 

@@ -216,8 +216,8 @@ export type EventBody =
       readonly notUndone?: readonly string[]
       readonly usage?: Usage
     } & OfTurn)
-  /** `undo` is given where the activity can be undone. */
-  | ({ readonly type: 'activity.started'; readonly undo?: UndoMark; readonly reserve?: Reserve } & OfActivity)
+  /** `undo` is given where the activity can be undone, `used` where it is tried again: what the last try has used. */
+  | ({ readonly type: 'activity.started'; readonly undo?: UndoMark; readonly reserve?: Reserve; readonly used?: Reserve } & OfActivity)
   /** `late`: its attempt had been aborted; its result is used for nothing but to undo it. */
   | ({ readonly type: 'activity.completed'; readonly value?: unknown; readonly usage?: Usage; readonly late?: boolean } & Tried &
       OfActivity)

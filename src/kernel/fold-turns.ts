@@ -11,7 +11,7 @@ import type { Siblings } from './siblings.js'
 import type { ActivityRecord, Branch, State, TurnWork } from './state.js'
 import { clockAt, requestsOf } from './state.js'
 import { Trie } from './trie.js'
-import { type Reserve, reserving, settling, usedBy } from './usage.js'
+import { plus, type Reserve, reserving, settling, usedBy } from './usage.js'
 
 // ── the queue of turns ───────────────────────────────────────────────────────────────────────────────────
 
@@ -147,6 +147,7 @@ export function timerFired(state: Folding, id: string): void {
 
 // ── activities ───────────────────────────────────────────────────────────────────────────────────────────
 
+const nothingUsed: Reserve = Object.freeze({ tokens: 0, costUsd: 0 })
 const noWork: TurnWork = { records: ActivityLog.from([]), count: 0, earlier: Trie.empty<ActivityRecord>() }
 
 type Settled = Of<'activity.completed' | 'activity.failed'>
@@ -158,7 +159,11 @@ export function activitySettled(state: Folding, event: Settled): void {
   activityDone(state, event, before)
   // What it used counts instead of what was set aside for it.
   const reserve = reserveOf(before)
-  if (reserve !== undefined || event.usage !== undefined) state.spent = settling(state.spent, reserve, usedBy(event.usage))
+  if (reserve !== undefined || event.usage !== undefined) {
+    const counted = before?.status === 'started' ? before.counted : undefined
+    const used = usedBy(event.usage)
+    state.spent = settling(state.spent, reserve, counted === undefined ? used : plus(used, counted, -1))
+  }
   if (before?.status === 'sleeping') state.timers = state.timers.delete(sleepTimer(event.branch, event.key), state.edit)
   record(state, event.branch, work, settledRecord(event, work.count), work.count + 1)
 }
@@ -178,14 +183,20 @@ function settledRecord(event: Settled, order: number): ActivityRecord {
   return Object.freeze({ key, name, delivered, at, order, status: 'completed', ...given })
 }
 
-export function activityStarted(state: Folding, { branch, key, name, delivered, at, undo, reserve }: Of<'activity.started'>): void {
+export function activityStarted(state: Folding, event: Of<'activity.started'>): void {
+  const { branch, key, name, delivered, at, undo, reserve, used } = event
   const work = state.work.get(branch) ?? noWork
   const before = work.records.get(key)
-  // It is started again, because nobody knows what came of it: what it has used nobody will know either.
-  const lost = reserveOf(before)
-  if (lost !== undefined) state.spent = settling(state.spent, lost, lost)
+  // It is tried again, by whoever knows what it has used; or because nobody knows what came of it, and then nobody will know what it has used.
+  const last = reserveOf(before)
+  if (last !== undefined) state.spent = settling(state.spent, last, used ?? last)
   if (reserve !== undefined) state.spent = reserving(state.spent, reserve)
-  const given = { ...(undo !== undefined && { undo }), ...(reserve !== undefined && { reserve }) }
+  const counted = used === undefined || before?.status !== 'started' ? undefined : plus(before.counted ?? nothingUsed, used)
+  const given = {
+    ...(undo !== undefined && { undo }),
+    ...(reserve !== undefined && { reserve }),
+    ...(counted !== undefined && { counted }),
+  }
   const started = Object.freeze({ key, name, delivered, at, order: -1, status: 'started', ...given } as const)
   if (before === undefined) record(state, branch, work, started, work.count)
   else setRecord(state, branch, work, started, work.count)

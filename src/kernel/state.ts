@@ -315,7 +315,13 @@ export type ActivityRecord = {
   | { readonly status: 'completed'; readonly value?: unknown }
   | { readonly status: 'failed'; readonly error: Failure }
   /** Journaled before it ran: its outcome is not known. */
-  | { readonly status: 'started'; readonly reserve?: Reserve; readonly undo?: { readonly tool: string; readonly input: unknown } }
+  | {
+      readonly status: 'started'
+      readonly reserve?: Reserve
+      /** What its tries before this one have used, which counts already. */
+      readonly counted?: Reserve
+      readonly undo?: { readonly tool: string; readonly input: unknown }
+    }
   | { readonly status: 'sleeping' }
 )
 

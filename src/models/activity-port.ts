@@ -12,6 +12,8 @@ export interface ActivityOptions extends StepOptions {
   readonly reserve?: Reserve
   /** What it has used, from what came of it. */
   readonly usage?: (result: { readonly value: unknown } | { readonly error: Failure }) => Usage | undefined
+  /** What the try that has just failed has used of what is limited; undefined: nothing. It is asked once, before the next. */
+  readonly usedByLast?: () => Reserve | undefined
   /** How long to wait before it is tried again, instead of what its retry says; undefined: as that says. */
   readonly waitMs?: (failure: Failure) => number | undefined
   /** Aborted where it is of no use any more: then it does not wait until it is tried again. */

@@ -12,7 +12,7 @@ import type { ModelTurnPort } from './model-turn-port.js'
 import type { Offers } from './offers.js'
 import type { PromptMessage, Transcript } from './transcript.js'
 import { keys } from './turn-keys.js'
-import { type Used, usageOf } from './usage-of.js'
+import { reserveOf, type Used, usageOf } from './usage-of.js'
 
 /** How a call of a model is repeated if its error is of a kind that passes. */
 const retryDefaults = { attempts: 3, backoffMs: 500, factor: 2, maxBackoffMs: 30_000 }
@@ -77,6 +77,13 @@ export class ModelCalls {
     const reserve = await this.#budget.reserve(prompt, acting, () => this.#modelName())
     const { retry } = this.#offers.seat.agent.options
     const broken: Used[] = []
+    let told = 0
+    const usedByLast = () => {
+      const last = broken[told]
+      if (last === undefined) return undefined
+      told++
+      return reserveOf(last)
+    }
     const call: GuardedCall = (stop) =>
       this.#port.activity('model', (ctx) => this.#ask(ctx, stop, { ...options, prompt }, place, broken, listener(ctx.attempt)), {
         key,
@@ -84,8 +91,8 @@ export class ModelCalls {
         retry: { ...retry, ...retryShape(retry, retryDefaults) },
         waitMs: retryAfterOf,
         usage: (result) => usageOf(result, broken),
+        ...(reserve !== null && { reserve, usedByLast }),
         ...(stop !== null && { stop }),
-        ...(reserve !== null && { reserve }),
       }) as Promise<ModelAnswer>
     const answer = await guarded(this.#port, this.#made, prompt, call).catch((error: unknown) => this.#failed(error))
     this.#made++

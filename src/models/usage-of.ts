@@ -1,5 +1,5 @@
 import type { Failure } from '../kernel/failure.js'
-import type { Usage } from '../kernel/usage.js'
+import type { Reserve, Usage } from '../kernel/usage.js'
 import type { ModelAnswer } from './model-answer.js'
 import { attemptsOf } from './model-failure.js'
 
@@ -16,6 +16,11 @@ export function usageOf(result: { readonly value: unknown } | { readonly error: 
     outputTokens: sum(({ outputTokens }) => outputTokens),
     ...(isKnown(used) && { costUsd: sum(({ costUsd = 0 }) => costUsd) }),
   }
+}
+
+/** What an attempt has used, as limits count it. */
+export function reserveOf({ inputTokens, outputTokens, costUsd = 0 }: Used): Reserve {
+  return { tokens: inputTokens + outputTokens, costUsd }
 }
 
 /** A cost of which only a part is known is not. */

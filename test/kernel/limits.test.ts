@@ -271,3 +271,19 @@ describe('concurrency', () => {
     })
   })
 })
+
+test('what a call that is tried again has used so far counts before it is, and once', () => {
+  const play = playOf(['Start->H->End'], { H: () => finish('h') }, { limits: { tokens: 100 } })
+  const speaker = { branch: 'r', agent: 'H', turn: 1, attempt: 1, key: 'model/0', name: 'model', delivered: 0 } as const
+  const reserve = { tokens: 40, costUsd: 0 }
+  const start = { type: 'activity.start', ...speaker, reserve } as const
+  const again = { ...start, used: { tokens: 30, costUsd: 0 } }
+  const twice = submit(play, submit(play, begin(play), start), again)
+  expect(twice.state.spent).toEqual({ tokens: 30, costUsd: 0, reserved: reserve })
+  const usage = { calls: 3, inputTokens: 60, outputTokens: 35 }
+  const thrice = submit(play, twice, again)
+  const done = submit(play, thrice, { type: 'activity.complete', ...speaker, value: 'said', usage })
+  expect(done.state).toMatchObject({ status: 'running', spent: { tokens: 95, reserved: { tokens: 0 } } })
+  // There is no room for a fourth: 90 are used, and it may use 40.
+  blamesNobody(toEnd(play, submit(play, thrice, again)), 'LIMIT_TOKENS')
+})

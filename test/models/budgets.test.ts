@@ -142,6 +142,26 @@ describe('a limit of tokens', () => {
     never.resolve()
   })
 
+  test('I4 is kept by a call that is tried again because its answer broke off: where there is no room for another, none is made', async () => {
+    let calls = 0
+    const model = saying(() => [])
+    const doStream = async ({ maxOutputTokens = 0 }) => {
+      calls++
+      const said = [
+        { type: 'text-delta', id: '1', delta: 'y'.repeat(3 * maxOutputTokens) },
+        { type: 'error', error: 'the server had an error' },
+      ]
+      return { stream: new ReadableStream({ start: (to) => (said.forEach((part) => to.enqueue(part)), to.close()) }) }
+    }
+    const solo = topology({ name: 'solo', flows: ['Start -> A -> End'], agents: { A: { retry: { attempts: 9, backoffMs: 1 } } } })
+    await using tutti = await opened({ models: () => ({ ...model, doStream }) as typeof model })
+    // Each may use a quarter of it, and what is asked.
+    const run = await tutti.start(solo, { limits: { tokens: 4_000 } })
+    for await (const _ of run.events({ deltas: true }));
+    expect(await run.result()).toMatchObject({ status: 'failed', error: { code: 'LIMIT_TOKENS' } })
+    expect(calls).toBe(3)
+  })
+
   test('counts a call that its process has left in the middle, each time, and so often none is made again', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tutti-budgets-'))
     try {
