@@ -131,10 +131,7 @@ function recordingModel(agent: string, inner: LanguageModelV3, write: (entry: Ca
       throw error
     }
   }
-  // What it sends as its key must be known to whoever tells of a failure.
-  const { config } = inner as { readonly config?: unknown }
-  return {
-    ...(config !== undefined && { config }),
+  const recording: LanguageModelV3 = {
     specificationVersion,
     provider,
     modelId,
@@ -153,6 +150,8 @@ function recordingModel(agent: string, inner: LanguageModelV3, write: (entry: Ca
         return { ...rest, stream: Parts.from(listening(stream, answered, failed)) as unknown as typeof stream }
       }),
   }
+  // What it sends as its key must be known to whoever tells of a failure.
+  return Object.defineProperty(recording, 'config', { get: () => (inner as { readonly config?: unknown }).config })
 }
 
 /** Hands the parts on as they come, and tells the answer when it is whole, or why there is none. */

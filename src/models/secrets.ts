@@ -20,9 +20,9 @@ export function secretsOf(env: Environment): readonly Secret[] {
  * in their settings. Of a model that shows none nobody can tell.
  */
 export function secretsSentBy(model: LanguageModel | null): readonly Secret[] {
-  const { headers } = (model as { readonly config?: { readonly headers?: unknown } } | null)?.config ?? {}
   try {
-    const sent: unknown = typeof headers === 'function' ? (headers as () => unknown)() : headers
+    const { config } = (model ?? {}) as { readonly config?: { readonly headers?: unknown } }
+    const sent = typeof config?.headers === 'function' ? (config as { headers(): unknown }).headers() : config?.headers
     if (isLater(sent)) void Promise.resolve(sent).catch(() => {})
     return isLater(sent) ? [] : secretsIn(headerParts(sent ?? {}).filter(([name]) => isSecret.test(name) || /AUTH|COOKIE/i.test(name)))
   } catch {

@@ -12,10 +12,14 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { secretsOf, withoutSecrets } from '../../src/models/secrets.js'
 import { opened } from '../engine/opened.js'
 import { OpenAiServer } from './openai-server.js'
+import { saying } from './spied.js'
 
 afterEach(() => vi.unstubAllEnvs())
 
 const key = 'key-of-nobody-0123456789'
+const raise = (message: string): never => {
+  throw new Error(message)
+}
 
 /** All that is left of a run in which the model failed: its result, its journal and its cassette. */
 async function leftOf(model: object | string): Promise<string> {
@@ -78,6 +82,17 @@ describe('a server that repeats the key that it was sent', () => {
     expect(left).toMatch(/there is no key '\[(?:authorization|x-api-key|x-key)\]'/i)
     expect(left).not.toContain(key)
   })
+})
+
+test('a model whose settings can not be looked at fails with its own words', async () => {
+  const shy = { ...saying(() => []), doGenerate: () => Promise.reject(new Error('no such model')) }
+  const settings = [
+    { get: () => raise('not yours') },
+    { value: { headers: () => raise('no key is set') } },
+    { value: { headers: async () => raise('no token') } },
+    { value: null },
+  ]
+  for (const config of settings) expect(await leftOf(Object.defineProperty({ ...shy }, 'config', config))).toContain('no such model')
 })
 
 test('of secrets that begin alike nothing is left', () => {
