@@ -138,7 +138,7 @@ test('what ran out of time in the record and does not in an order is another cho
     agents: {
       H: {
         act: {
-          request: (turn) => turn.fork(['W', 'V'], { join: { policy: 'all', timeoutMs: 20, insufficient: 'resume' } }),
+          request: (turn) => turn.fork(['W', 'V'], { join: { policy: 'all', timeoutMs: 500, insufficient: 'resume' } }),
           join: (turn, { values }) => turn.invoke('Judge', values),
         },
       },
