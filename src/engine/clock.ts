@@ -15,13 +15,22 @@ export const systemClock: Clock = Object.freeze({
   },
 })
 
-/** A clock of somebody else's. A sleep that was broken off is over: also one that is rejected then, as those of node:timers/promises are. */
+/** The longest that a timer can wait: one that is asked for more fires at once. */
+const timerMs = 2 ** 31 - 1
+
+/**
+ * A clock of somebody else's. A sleep that was broken off is over: also one that is rejected then, as those of node:timers/promises are. It is asked
+ * for no more at a time than a timer can wait, since that is what it is mostly made of.
+ */
 export function givenClock(given: Clock): Clock {
   return Object.freeze({
     now: () => given.now(),
     sleep: async (ms: number, signal?: AbortSignal) => {
       try {
-        await given.sleep(ms, signal)
+        for (let left = ms; ; left -= timerMs) {
+          await given.sleep(Math.min(left, timerMs), signal)
+          if (!(left > timerMs) || signal?.aborted) return
+        }
       } catch (error) {
         if (!signal?.aborted) throw error
       }

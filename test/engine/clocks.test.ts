@@ -1,4 +1,5 @@
 import type { Clock } from 'tutti'
+import { virtualClock } from 'tutti/testing'
 import { expect, test, vi } from 'vitest'
 import { systemClock } from '../../src/engine/clock.js'
 import { memoryStore } from '../../src/stores/memory.js'
@@ -74,4 +75,46 @@ test('a worker that may be silent for years does not beat all the time', async (
   } finally {
     vi.useRealTimers()
   }
+})
+
+test('a clock that is made of timers, which can not wait for a month, sleeps for a month, and no step runs out of time by it', async () => {
+  const month = 30 * 86_400_000
+  let asked = 0
+  const timers: Clock = {
+    now: () => Date.now(),
+    sleep: (ms, signal) =>
+      new Promise((resolve) => {
+        asked++
+        // As setTimeout does, without its warning.
+        const timer = setTimeout(resolve, ms > 2 ** 31 - 1 ? 1 : ms)
+        signal?.addEventListener('abort', () => resolve(clearTimeout(timer)), { once: true })
+      }),
+  }
+  await using tutti = await opened({ clock: timers })
+  const sleeping = solo(async (turn) => (await turn.sleep(month), turn.finish('awake')), { name: 'sleeping' })
+  const run = await tutti.start(sleeping)
+  const step = solo(
+    async (turn) => {
+      const work = async (): Promise<string> => {
+        await new Promise((resolve) => setTimeout(resolve, 50))
+        return 'done'
+      }
+      return turn.finish(await turn.step('work', work, { timeoutMs: month }))
+    },
+    { name: 'slow' },
+  )
+  expect(await tutti.execute(step)).toBe('done')
+  expect(await run.status()).toBe('running')
+  expect(asked).toBeLessThan(20)
+})
+
+test("a clock of one's own that is told to go on wakes who has slept for a year, and not before", async () => {
+  const clock = virtualClock()
+  await using tutti = await opened({ clock })
+  const year = 365 * 86_400_000
+  const run = await tutti.start(solo(async (turn) => (await turn.sleep(year), turn.finish(turn.now()))))
+  await clock.advance(year - 1)
+  expect(await run.status()).toBe('running')
+  await clock.advance(1)
+  expect(await run.output()).toBe(year)
 })
