@@ -177,16 +177,18 @@ export const topologyMutants: readonly Mutant[] = [
   {
     name: 'failing fast by cancelling later slots only',
     cuts: [
-      { file: 'kernel/closing.js', find: '\nfunction cancelBranch(', put: '\nexport function cancelBranch(' },
+      { file: 'kernel/closing.js', find: 'closeScope(draft, barrier) {', put: 'closeScope(draft, barrier, above = -1) {' },
+      { file: 'kernel/closing.js', find: 'let scope = closingOf(draft, barrier);', put: 'let scope = closingOf(draft, barrier, above);' },
+      { file: 'kernel/closing.js', find: 'closingOf(draft, barrier) {', put: 'closingOf(draft, barrier, above = -1) {' },
       {
-        file: 'kernel/barrier.js',
-        find: '    if (barrier.pending === 0 || early)\n',
-        put: "    if (early && delivered < need && barrier.pending > 0) {\n        const lowest = Math.min(...[...barrier.slots.entries()].flatMap(([at, slot]) => (slot.status === 'failed' ? [at] : [])));\n        for (const one of [...liveIn(draft.state, barrier)])\n            if (one.slot > lowest)\n                cancelBranch(draft, one.id);\n    }\n    else if (barrier.pending === 0 || early)\n",
+        file: 'kernel/closing.js',
+        find: '[...liveIn(draft.state, barrierOf(draft.state, barrier))];',
+        put: '[...liveIn(draft.state, barrierOf(draft.state, barrier))].filter(({ slot }) => slot > above);',
       },
       {
         file: 'kernel/barrier.js',
-        find: "import { closeScope } from './closing.js';",
-        put: "import { cancelBranch, closeScope } from './closing.js';\nimport { liveIn } from './state.js';",
+        find: '    if (barrier.pending === 0 || early)\n',
+        put: "    if (early && delivered < need && barrier.pending > 0) {\n        const lowest = Math.min(...[...barrier.slots.entries()].flatMap(([at, slot]) => (slot.status === 'failed' ? [at] : [])));\n        closeScope(draft, barrier.id, lowest);\n    }\n    else if (barrier.pending === 0 || early)\n",
       },
     ],
   },
