@@ -28,6 +28,7 @@ export function withoutHoles(value: unknown, around: readonly object[] = []): un
     if (Object.keys(value).length > value.length) return value
     return value.map((item: unknown) => (item === undefined ? null : withoutHoles(item, inside)))
   }
-  if (Object.getPrototypeOf(value) !== Object.prototype) return value
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype !== Object.prototype && prototype !== null) return value
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutHoles(item, inside)]))
 }

@@ -190,6 +190,14 @@ describe('an item that fails', () => {
     expect(after).toEqual(['string', 'undefined', 'string', 'undefined'])
   })
 
+  test('is null in what the run gives wherever it stands there, also in what has no prototype, as a grouping', async () => {
+    await using tutti = await open({ store: 'memory:', invariants: true })
+    const definition = graph('grouped')
+      .step('each', { each: () => items, onError: 'skip', run: oddBreaks })
+      .output(({ steps }) => Object.assign(Object.create(null) as object, { all: [{ found: steps.each }] }))
+    expect(await tutti.execute(definition)).toEqual({ all: [{ found: ['0 is fine', null, '2 is fine', null] }] })
+  })
+
   test('has the fallback in its place', async () => {
     await using tutti = await open({ store: 'memory:', invariants: true })
     const definition = graph('falls')
