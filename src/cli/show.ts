@@ -1,5 +1,5 @@
 import { agentKind } from '../engine/agent-record.js'
-import type { Store } from '../engine/store.js'
+import type { RunRow, Store } from '../engine/store.js'
 import type { Ask } from '../inspect/ask.js'
 import { reportOf } from '../inspect/report.js'
 import { timeText } from '../inspect/time-text.js'
@@ -19,7 +19,7 @@ import { whoMayNotAct } from './run-tree.js'
 import { drawn, escaped, type Shown, shown, value } from './shown.js'
 import { type Standing, standingOf } from './standing.js'
 import { openExisting } from './stores.js'
-import { askLine, commandOf, nobodyExecutes } from './told.js'
+import { askLine, commandOf, nobodyExecutes, pausedLine } from './told.js'
 
 interface Options {
   readonly store?: string
@@ -38,6 +38,7 @@ export const command: CliCommand = {
     const events = await journalOf(store, row.id)
     const asks = await openAsks(store, row.id)
     const held = await heldAgents(store, row.id)
+    const paused = await pausedBelow(store, row)
     const standing = await standingOf(store, row)
     await store.close()
     const report = reportOf(events)
@@ -46,7 +47,7 @@ export const command: CliCommand = {
     else {
       const timeline = timelineOf(publicEvents(events, row), Date.now())
       const picture = drawn(timelineText(timeline, { width: terminal.width, colour: terminal.isColoured }))
-      for (const line of linesOf(standing, reason, { asks, held }, report, picture, where)) terminal.data(line)
+      for (const line of linesOf(standing, reason, { asks, held, paused }, report, picture, where)) terminal.data(line)
     }
     return exitCode.done
   },
@@ -58,6 +59,19 @@ async function heldAgents(store: Store, of: string): Promise<readonly string[]> 
   return whoMayNotAct(store, [...new Set(marks.filter(({ run }) => run === of || run.startsWith(`${of}:`)).map(({ key }) => key))].sort())
 }
 
+/** The child runs of a run that goes on which were paused for themselves, each without those that it has paused. */
+async function pausedBelow(store: Store, { id, status }: RunRow): Promise<readonly string[]> {
+  if (status === 'paused') return []
+  const rows = await store.list({ prefix: `${id}:`, status: ['paused'], limit: Number.POSITIVE_INFINITY })
+  const paused = new Set(rows.map((row) => row.id))
+  return [...paused].filter((run) => !within(run).some((above) => paused.has(above))).sort()
+}
+
+/** The runs that one is below, by their ids. */
+function within(id: string): readonly string[] {
+  return [...id.matchAll(/:/g)].map(({ index }) => id.slice(0, index))
+}
+
 /** Why the run was cancelled, if it was and somebody has said so. */
 function reasonIn(events: readonly Event[]): string | undefined {
   const last = events.at(-1)
@@ -67,7 +81,7 @@ function reasonIn(events: readonly Event[]): string | undefined {
 function linesOf(
   standing: Standing,
   reason: string | undefined,
-  { asks, held }: { readonly asks: readonly Ask[]; readonly held: readonly string[] },
+  { asks, held, paused }: { readonly asks: readonly Ask[]; readonly held: readonly string[]; readonly paused: readonly string[] },
   report: Report,
   picture: Shown,
   store: string | undefined,
@@ -86,6 +100,7 @@ function linesOf(
     ...asks.map((ask) => askLine(ask, store)),
     ...(held.length === 0 ? [] : [shown`waits for ${held.join(', ')}, who may not act now; see ${commandOf('agents', { store })}`]),
     ...(waitsFor.includes('process') ? [nobodyExecutes(standing, store)] : []),
+    ...paused.map((run) => pausedLine({ id: run, store })),
     ...(status === 'paused' ? [shown`go on with: ${commandOf('resume', { id, store })}`] : []),
   ]
 }

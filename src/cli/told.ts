@@ -31,7 +31,7 @@ export function tell(terminal: Terminal, run: Named, driven: Driven, json: boole
       return
     }
     case 'paused':
-      for (const id of driven.runs) terminal.note(shown`the run ${id} is paused; go on with: ${commandOf('resume', { ...run, id })}`)
+      for (const id of driven.runs) terminal.note(pausedLine({ ...run, id }))
       return
     case 'person':
       for (const ask of driven.asks) terminal.note(askLine(ask, run.store))
@@ -90,6 +90,11 @@ export function askLine(ask: Ask, store: string | undefined): Shown {
 /** Nothing of it is left out: who answers, and who approves a call above all, must have read it. */
 function asked(ask: Ask): Shown {
   return shown`${escaped('?', 'person')} ${ask.agent} asks ${questionOf(ask, Infinity)}`
+}
+
+/** What is said of a run that stands still until somebody resumes it. */
+export function pausedLine(run: Named): Shown {
+  return shown`the run ${run.id} is paused; go on with: ${commandOf('resume', run)}`
 }
 
 /** What is said of a run that has something to do and nobody who does it, and how to go on with it. */

@@ -358,6 +358,40 @@ describe('a child run', () => {
     expect(runs.map(({ id, status }) => `${id} ${status}`).toSorted()).toEqual(['P:child failed', 'P:child@2 succeeded'])
   })
 
+  test('that pauses itself waits for a person who resumes it, and so does the run above; one that its run has paused does not', async () => {
+    await using stage = await Stage.open()
+    let broken = true
+    const inner = graph('inner')
+      .step('a', {
+        onError: 'pause',
+        run: () => {
+          if (broken) throw new Error('broken')
+          return 1
+        },
+      })
+      .output(({ steps }) => steps.a)
+    const middle = graph('middle')
+      .step('inner', { run: inner })
+      .output(({ steps }) => steps.inner)
+    const top = graph('top')
+      .step('middle', { run: middle })
+      .output(({ steps }) => steps.middle)
+    const run = await stage.tutti.start(top, { id: 'P' })
+    const waiting = async () => {
+      await stage.quiesce()
+      const { runs } = await stage.tutti.runs()
+      return runs.map(({ id, status, waitsFor }) => `${[id, status, ...waitsFor].join(' ')}`).toSorted()
+    }
+    expect(await waiting()).toEqual(['P running person', 'P:middle running person', 'P:middle:inner paused'])
+    expect((await run.summary()).waitsFor).toEqual(['person'])
+    await run.pause()
+    expect(await waiting()).toEqual(['P paused', 'P:middle paused', 'P:middle:inner paused'])
+    await run.resume()
+    broken = false
+    await (await stage.tutti.run('P:middle:inner')).resume()
+    expect(await run.output()).toBe(1)
+  })
+
   test('is cancelled while it is paused with its run', async () => {
     await using stage = await Stage.open()
     const definition = graph('top')
