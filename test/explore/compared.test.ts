@@ -182,6 +182,14 @@ test('what a query or a fetch is given in one object says what it does, and a qu
   expect(fetched, fetched.text()).toMatchObject({ independent: true, exhaustive: true })
 })
 
+test('a query behind a line of dashes and many comments is looked at as fast as any', async () => {
+  const banner = `-- ${'-'.repeat(76)}\n${'/* of books */ '.repeat(40)}\n`
+  const looked = await checkOf((turn) => turn.use(books).query(`${banner}SELECT owner FROM books`, [turn.agent]))
+  expect(looked, looked.text()).toMatchObject({ independent: true, exhaustive: true })
+  const written = await checkOf((turn) => turn.use(books).query(`${banner}UPDATE books SET owner = $1`, [turn.agent]))
+  expect(written.divergence?.kind, written.text()).toBe('effect-order')
+})
+
 test('what a call was about is named in full where its order differs, whatever stands in it', async () => {
   const written = await checkOf((turn) => turn.use(books).query('UPDATE books\n  SET note = $1 -- note: who was last', [turn.agent]))
   expect(written.text()).toContain('calls to books query UPDATE books SET note = $1 -- note: who was last\n')

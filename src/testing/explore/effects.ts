@@ -21,9 +21,9 @@ export interface Effect {
 const reads = /^(get|load|read|find|list|has|is|query|select|count|fetch|peek|exists|search|look)(?![a-z])/
 /** What databases call a query may write as well, and what is fetched may be sent: the text says so, or the method. */
 const queries = /^query(?![a-z])/
-/** Comments may stand before it, and tables that are made for it. */
+/** Comments may stand before it, and tables that are made for it. There is one way to read each comment: a row of dashes would have millions. */
 const writes =
-  /^(?:\s|--.*|\/\*[^]*?\*\/)*(?:(?:insert|update|delete|merge|replace|truncate|create|alter|drop)\b|with\b[^]*\b(?:insert\s+into|update\s+\S+\s+set|delete\s+from|merge\s+into)\b)/i
+  /^(?:\s|--[^\n]*\n|\/\*(?:[^*]|\*(?!\/))*\*\/)*(?:(?:insert|update|delete|merge|replace|truncate|create|alter|drop)\b|with\b[^]*\b(?:insert\s+into|update\s+\S+\s+set|delete\s+from|merge\s+into)\b)/i
 const fetches = /^fetch(?![a-z])/
 const sends = /^(post|put|patch|delete)$/i
 
