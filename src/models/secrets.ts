@@ -59,11 +59,10 @@ const formsOf = (value: string): readonly string[] => [
 
 /**
  * What somebody else says of a request may repeat what was sent with it, whoever knows that key: what looks like one is not shown either. `sent` is
- * what is known to have been sent.
+ * what is known to have been sent. What is known goes first: of a key that only begins as others do, the rest would be left.
  */
 export function withoutKeys(text: string, env: Environment, sent: readonly Secret[]): string {
-  const left = withoutSecrets(text, secretsOf(env))
+  return withoutSecrets(withoutSecrets(text, secretsOf(env)), sent)
     .replaceAll(/\b(Bearer|Basic)\s+[\w.~+/=-]{8,}/gi, '$1 […]')
     .replaceAll(/\bsk-[\w-]{8,}/g, '[…]')
-  return withoutSecrets(left, sent)
 }

@@ -59,8 +59,18 @@ describe('a server that repeats the key that it was sent', () => {
   test('nor if the environment does not have it', async () => {
     await using server = await echo()
     const left = await leftOf(createOpenAICompatible({ name: 'own', baseURL: server.url, apiKey: key })('tiny'))
-    expect(left).toContain('who is Bearer […]?')
+    expect(left).toContain('who is [authorization]?')
     expect(left).not.toContain(key)
+  })
+
+  test('nor the rest of one that only begins as keys do', async () => {
+    await using server = await echo()
+    for (const half of ['key-id-0123:', 'corp/sk-01234567.']) {
+      const apiKey = `${half}half-of-a-key`
+      const left = await leftOf(createOpenAICompatible({ name: 'own', baseURL: server.url, apiKey })('tiny'))
+      expect(left).toContain('who is [authorization]?')
+      expect(left).not.toContain('half-of-a-key')
+    }
   })
 
   test.each([
