@@ -20,17 +20,21 @@ const timerMs = 2 ** 31 - 1
 
 /**
  * A clock of somebody else's. A sleep that was broken off is over: also one that is rejected then, as those of node:timers/promises are. It is asked
- * for no more at a time than a timer can wait, since that is what it is mostly made of.
+ * for no more at a time than a timer can wait, since that is what it is mostly made of; one that leaps may have come further meanwhile.
  */
 export function givenClock(given: Clock): Clock {
   return Object.freeze({
     now: () => given.now(),
     sleep: async (ms: number, signal?: AbortSignal) => {
       try {
-        for (let left = ms; ; left -= timerMs) {
-          await given.sleep(Math.min(left, timerMs), signal)
-          if (!(left > timerMs) || signal?.aborted) return
+        let left = ms
+        while (left > timerMs) {
+          const from = given.now()
+          await given.sleep(timerMs, signal)
+          left -= Math.max(timerMs, given.now() - from)
+          if (left <= 0 || signal?.aborted) return
         }
+        await given.sleep(left, signal)
       } catch (error) {
         if (!signal?.aborted) throw error
       }

@@ -118,3 +118,25 @@ test("a clock of one's own that is told to go on wakes who has slept for a year,
   await clock.advance(1)
   expect(await run.output()).toBe(year)
 })
+
+test("a clock of one's own that leaps over a month at once wakes who has slept for that long", async () => {
+  let now = 0
+  const sleepers = new Set<{ readonly due: number; wake(): void }>()
+  const leaping: Clock = {
+    now: () => now,
+    sleep: (ms, signal) =>
+      new Promise((resolve) => {
+        const sleeper = { due: now + ms, wake: () => resolve(void sleepers.delete(sleeper)) }
+        sleepers.add(sleeper)
+        signal?.addEventListener('abort', sleeper.wake, { once: true })
+      }),
+  }
+  const month = 30 * 86_400_000
+  await using tutti = await opened({ clock: leaping })
+  const run = await tutti.start(solo(async (turn) => (await turn.sleep(month), turn.finish('awake'))))
+  await vi.waitFor(() => expect(sleepers.size).toBeGreaterThan(0))
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  now += month
+  for (const sleeper of sleepers) if (sleeper.due <= now) sleeper.wake()
+  expect(await run.output()).toBe('awake')
+})
