@@ -12,7 +12,7 @@ import type { Attempt, Known, State } from '../kernel/state.js'
 import { attemptsOf, isOver, newState, runsChild, shapeOf } from '../kernel/state.js'
 import type { RunLimits } from '../kernel/shape.js'
 import type { DoneNode } from '../kernel/undo-state.js'
-import type { Usage } from '../kernel/usage.js'
+import { plus, type Usage, usedBy } from '../kernel/usage.js'
 import { usageIn } from '../inspect/usage-report.js'
 import type { Engine } from './engine.js'
 import { JournalDamaged } from './codec.js'
@@ -281,10 +281,17 @@ function budgetLeft(state: State): { tokens?: number; costUsd?: number } {
   }
 }
 
-/** What the models of a run have used. Most have called none, and their journals need not be read for it. */
+/**
+ * What the models of a run have used, and what counts as used because nobody learned it. Most have called none, and their journals need not be read
+ * for it.
+ */
 async function usageOf(engine: Engine, { run, spent }: State): Promise<Usage | undefined> {
   if (run === null || spent.tokens + spent.costUsd === 0) return undefined
-  return patiently(engine, async () => usageIn(await engine.journal(run.id)))
+  const told = await patiently(engine, async () => usageIn(await engine.journal(run.id)))
+  const unheard = plus(spent, usedBy(told), -1)
+  // Sums of fractions are not exact.
+  if (unheard.tokens === 0 && unheard.costUsd < 1e-9) return told
+  return { ...(told ?? { calls: 0, inputTokens: 0, outputTokens: 0 }), unheard }
 }
 
 /** A child run has crossed a limit that was not its own: then it is its parent that has. */

@@ -24,15 +24,18 @@ function usagesIn(journal: readonly Event[]): UsedBy[] {
       case 'activity.failed':
       case 'turn.failed':
       case 'turn.aborted':
-        return event.usage === undefined || event.usage.counted === true
-          ? []
-          : [{ agent: event.agent, branch: event.branch, usage: event.usage }]
+        return isTold(event.usage) ? [{ agent: event.agent, branch: event.branch, usage: event.usage }] : []
       case 'step.completed':
-        return event.usage === undefined ? [] : [{ agent: event.step, branch: event.branch, usage: event.usage }]
+        return isTold(event.usage) ? [{ agent: event.step, branch: event.branch, usage: event.usage }] : []
       default:
         return []
     }
   })
+}
+
+/** Whether calls were made of which is known what they used, and which count here first. */
+function isTold(usage: Usage | undefined): usage is Usage {
+  return usage !== undefined && usage.counted !== true && usage.calls > 0
 }
 
 /** What the models of a run have used in all; undefined: none was called. */

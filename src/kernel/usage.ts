@@ -7,6 +7,8 @@ export interface Usage {
   readonly costUsd?: number
   /** Of a success that a later attempt was given back: its calls were counted when they were made, and are told for what is told by their number. */
   readonly counted?: true
+  /** Of a run: what was set aside in it for calls of which nobody learned what they used. It counts for limits, and is told to nobody. */
+  readonly unheard?: Reserve
 }
 
 /** What is set aside for an activity before it starts, so that no order can take a run over its limit. */
@@ -40,7 +42,8 @@ export function settling(spent: Spent, reserve: Reserve | undefined, used: Reser
 
 /** What an activity used, as limits count it. */
 export function usedBy(usage: Usage | undefined): Reserve {
-  return { tokens: (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0), costUsd: usage?.costUsd ?? 0 }
+  const told = { tokens: (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0), costUsd: usage?.costUsd ?? 0 }
+  return usage?.unheard === undefined ? told : plus(told, usage.unheard)
 }
 
 /** What is used and what is set aside, together. */

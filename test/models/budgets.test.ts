@@ -562,6 +562,40 @@ describe('a budget', () => {
     expect(measured.usage).toEqual(below)
   })
 
+  test('counts a call that was given up in the run of a step with all that was set aside for it, also when that run is over', async () => {
+    const never = deferred()
+    const quick = saying(() => [{ type: 'text', text: 'done' }])
+    let calls = 0
+    const models: ModelFactory = () => ({
+      ...quick,
+      doGenerate: async (options: Parameters<typeof quick.doGenerate>[0]) => {
+        if (++calls % 2 === 0) await never.promise
+        return quick.doGenerate(options)
+      },
+    })
+    const race = topology({
+      name: 'race',
+      flows: ['Start -> H -> End', 'H <-> W'],
+      agents: { H: (turn) => (turn.turn > 1 ? turn.finish('done') : turn.fork(['W', 'W'], { join: 'any', request: 'go' })), W: {} },
+    })
+    const races = (rounds: number) => {
+      const below = graph('below')
+        .step('race', { run: race, input: () => 0 })
+        .output()
+      const step = { each: items(rounds), run: below, input: () => 0, concurrency: 1 } as const
+      return graph('races')
+        .step('one', step)
+        .output(() => 'done')
+    }
+    await using tutti = await opened({ models, graceMs: 1 })
+    const limits = { tokens: 20_000 }
+    const few = await (await tutti.start(races(2), { limits })).result()
+    expect(few).toMatchObject({ status: 'succeeded', report: { measured: { usage: { inputTokens: 20, outputTokens: 10 } } } })
+    expect(await (await tutti.start(races(9), { limits })).result()).toMatchObject({ status: 'failed', error: { code: 'LIMIT_TOKENS' } })
+    expect(calls).toBeLessThanOrEqual(4 + 8)
+    never.resolve()
+  })
+
   test('and the report count what runs below the runs of steps have used, also what failed', async () => {
     const { models } = using(100)
     await using tutti = await opened({ models })
