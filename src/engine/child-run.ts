@@ -17,6 +17,7 @@ import { usageIn } from '../inspect/usage-report.js'
 import type { Engine } from './engine.js'
 import { JournalDamaged } from './codec.js'
 import { CodedFailure } from '../define/failure-of.js'
+import { thrownText } from '../kernel/thrown-text.js'
 import { isOutOfReach, waitFor } from './out-of-reach.js'
 import type { RunEntry } from './run-entry.js'
 import { startRun } from './start.js'
@@ -186,6 +187,9 @@ function isWaitedFor(parent: State, attempt: string): boolean {
   return branch !== undefined && branch.startSeq !== 0 && attemptId(branch.id, branch.turn, branch.attempt) === attempt
 }
 
+/** What is out of reach only for a moment nobody needs to be told: so many tries take longer than a second. */
+const triesUntold = 6
+
 /** Does something with the store, again and again while that is out of reach: a run that is waited for goes on meanwhile, or will. */
 export async function patiently<T>(engine: Engine, work: () => Maybe<T>): Promise<T> {
   for (let failures = 0; ; failures++) {
@@ -193,8 +197,11 @@ export async function patiently<T>(engine: Engine, work: () => Maybe<T>): Promis
       return await work()
     } catch (error) {
       if (engine.closed || !isOutOfReach(error)) throw error
-      if (failures === 0 && error instanceof JournalDamaged)
-        engine.options.onLog({ level: 'error', message: `another run waits for this one: ${error.message}` })
+      const isDamaged = error instanceof JournalDamaged
+      if (failures === (isDamaged ? 0 : triesUntold)) {
+        const what = isDamaged ? 'another run waits for this one' : 'a run waits for another one, and the store is out of reach'
+        engine.options.onLog({ level: 'error', message: `${what}: ${thrownText(error)}` })
+      }
       await engine.options.clock.sleep(waitFor(failures))
     }
   }

@@ -8,6 +8,7 @@ import { openConnection } from '../../src/stores/sqlite-open.js'
 import { codeOf, deferred, solo, type SoloTurn } from '../engine/opened.js'
 import { counted } from './children/counted.js'
 import { orphan } from './children/plays.js'
+import { saying } from '../models/spied.js'
 import { again } from './lossy.js'
 import { Child, patience, Place, times, until } from './processes.js'
 
@@ -197,6 +198,30 @@ test(
     isDown = false
   },
 )
+
+test('where a run waits for another one, and the store does not give it, somebody is told why', patience, async () => {
+  const inner = memoryStore()
+  let isBroken = true
+  // It fails only where a journal is read from its beginning.
+  const load: typeof inner.load = async (run, options) => {
+    if (isBroken && run.includes(':') && options?.snapshot !== true) throw new TypeError('rows.map is not a function')
+    return inner.load(run, options)
+  }
+  const spends = saying(() => [{ type: 'text', text: 'done' }])
+  const asked = tutti.topology({ name: 'asked', flows: ['Start -> A -> End'], agents: { A: {} } })
+  const above = tutti
+    .graph('above')
+    .step('one', { run: asked, input: () => 'x' })
+    .output(({ steps }) => steps.one)
+  const told: string[] = []
+  const onLog = ({ message }: { readonly message: string }) => void told.push(message)
+  await using engine = await tutti.open({ store: { ...inner, load }, models: () => spends, onLog })
+  const run = await engine.start(above)
+  await until('it is told of', () => told.some((line) => line.endsWith('the store failed: rows.map is not a function')))
+  expect(told).toHaveLength(1)
+  isBroken = false
+  expect(await run.output()).toBe('done')
+})
 
 test(
   'what a child run would be given over the limit is a final failure of its step, and of no run above it is anything tried again',
