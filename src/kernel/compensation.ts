@@ -5,14 +5,14 @@ import type { Draft } from './draft.js'
 import { emit } from './draft.js'
 import type { RolledBack } from './event.js'
 import type { Failure } from './failure.js'
-import { entryOf } from './fold-undo.js'
+import { entryOf, nodesUnder } from './fold-undo.js'
 import { byId, compareIds, innermostFirst, rootBarrier, undoTimer } from './ids.js'
 import { reportedSlots } from './reported.js'
 import { backoffMs } from './retry.js'
 import type { RetryShape } from './shape.js'
 import type { Outcome, State } from './state.js'
 import { barrierOf, shapeOf } from './state.js'
-import { type Entry, nothingDone, type Onward, type Path, type Plan } from './undo-state.js'
+import { type DoneNode, type Entry, nothingDone, type Onward, type Path, type Plan } from './undo-state.js'
 
 /**
  * Undoing (KERNEL §13).
@@ -58,15 +58,17 @@ function planFork(draft: Draft, plan: Plan): boolean {
     const status = slots[slot]?.status
     return plan.onward?.all === true || status === 'failed' || status === 'cancelled'
   }
-  const taken = open(draft.state).filter(({ path }) => path.seats.some((seat) => seat.barrier === plan.barrier && undone(seat.slot)))
+  const taken = open(nodesUnder(draft.state, plan.barrier)).filter(({ path }) =>
+    path.seats.some((seat) => seat.barrier === plan.barrier && undone(seat.slot)),
+  )
   if (taken.length > 0) emitPlan(draft, plan.barrier, taken)
   return taken.length > 0
 }
 
 /** What no plan has taken yet, by id. */
-function open(state: State): Entry[] {
+function open(nodes: readonly DoneNode[]): Entry[] {
   const entries: Entry[] = []
-  for (const { entry } of state.undo.nodes.values()) if (entry?.status === 'done') entries.push(entry)
+  for (const { entry } of nodes) if (entry?.status === 'done') entries.push(entry)
   return sorted(entries)
 }
 
@@ -98,7 +100,7 @@ function readsCancelled(state: State, { seats, origin }: Path): boolean {
 
 /** Begins to undo what the run has done, now that nothing of it runs any more. False if there is nothing to undo. */
 export function compensateRun(draft: Draft, outcome: Outcome): boolean {
-  const taken = open(draft.state)
+  const taken = open(nodesUnder(draft.state, rootBarrier))
   if (taken.length === 0) return false
   emit(draft, { type: 'run.compensating', cause: deepFreeze(causeOf(outcome)) })
   emitPlan(draft, rootBarrier, taken)

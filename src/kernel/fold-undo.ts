@@ -5,6 +5,7 @@ import { rootBarrier, undoTimer } from './ids.js'
 import { changed } from './lifecycle.js'
 import type { ActivityRecord, Attempt, Barrier, Branch, State } from './state.js'
 import { barrierOf, branchOf, clockAt, isAsleep, requestsOf, shapeOf, stepShape } from './state.js'
+import { Trie } from './trie.js'
 import type { AbortedWork, DoneNode, Entry, Path, Plan, Seat, Undo } from './undo-state.js'
 import { cleared, undoOrder } from './undo-order.js'
 
@@ -48,7 +49,17 @@ function add(state: Folding, fresh: Fresh, after: readonly string[]): void {
   if (before !== undefined && before.entry !== null && !replaces(fresh, before.entry)) return
   const entry: Entry = Object.freeze({ ...fresh, status: 'done', plan: null, attempt: 0, failures: 0, revision: 0 })
   const node: DoneNode = { id: fresh.id, after: before === undefined ? after : [...new Set([...before.after, ...after])], entry }
-  change(state, { nodes: state.undo.nodes.set(node.id, node) })
+  addNode(state, node, fresh.path)
+}
+
+function addNode(state: Folding, node: DoneNode, { seats }: Path): void {
+  let { forks } = state.undo
+  if (forks.size > 0)
+    for (const { barrier } of seats) {
+      const under = forks.get(barrier)
+      if (under !== undefined) forks = forks.set(barrier, under.set(node.id, true))
+    }
+  change(state, { nodes: state.undo.nodes.set(node.id, node), forks })
 }
 
 function replaces({ known }: Fresh, { status, known: before }: Entry): boolean {
@@ -266,7 +277,7 @@ export function joinLines(state: Folding, branch: string, others: readonly strin
   const [only] = ends
   if (only === undefined) return
   if (ends.size === 1) return move(state, branch, only)
-  change(state, { nodes: state.undo.nodes.set(id, { id, after: [...ends], entry: null }) })
+  addNode(state, { id, after: [...ends], entry: null }, pathOf(state, branchOf(state, branch)))
   move(state, branch, id)
 }
 
@@ -290,7 +301,7 @@ export function choseSlots(state: Folding, barrier: string, deciding: readonly n
 // ── plans ────────────────────────────────────────────────────────────────────────────────────────────────
 
 export function forkOpened(state: Folding, event: Of<'barrier.opened'>): void {
-  if (event.compensate === true) change(state, { forks: state.undo.forks.set(event.barrier, true) })
+  if (event.compensate === true) change(state, { forks: state.undo.forks.set(event.barrier, Trie.empty()) })
   if (event.kind !== 'detached' || event.branch === undefined || state.run?.undoes !== true) return
   const { seats, origin } = pathOf(state, branchOf(state, event.branch))
   change(state, { origins: state.undo.origins.set(event.barrier, [...seats, ...origin]) })
@@ -329,6 +340,12 @@ function step<S extends 'compensating' | 'compensated' | 'failed'>({ status }: E
   return changed('undo', status === 'done' ? 'pending' : status, to)
 }
 
+/** What a plan of this barrier may take, and what leads from one of that to another: of the run's own, all. */
+export function nodesUnder({ undo }: State, barrier: string): readonly DoneNode[] {
+  const under = undo.forks.get(barrier)
+  return under === undefined ? undo.nodes.values() : under.keys().flatMap((id) => undo.nodes.get(id) ?? [])
+}
+
 /** An entry that must be there. */
 export function entryOf(state: State, id: string): Entry {
   const entry = state.undo.nodes.get(id)?.entry ?? null
@@ -344,7 +361,7 @@ export function undoPlanned(state: Folding, event: Of<'undo.planned'>): void {
     put(state, { ...entry, status: 'failed', plan: barrier, revision: 1 })
     leave(state, id, entry.branch, unknownOutcome(id))
   }
-  const order = undoOrder(state, new Set(entries))
+  const order = undoOrder(state, nodesUnder(state, barrier), new Set(entries))
   const before = state.undo.plans.get(barrier)
   const { path = nowhere, onward = null } = before ?? {}
   const running = { barrier, path, onward, status: 'running', open: entries.length, waits: order.waits } as const

@@ -11,7 +11,7 @@ import { TurnQueue } from './turn-queue.js'
 import type { Plan, Undo, Waiting } from './undo-state.js'
 
 /** Raised when a state is written differently; a snapshot of another format is not read: the journal is. */
-export const snapshotVersion = '9'
+export const snapshotVersion = '10'
 
 type Entries<V> = readonly (readonly [string, V])[]
 type SavedBarrier = Omit<Barrier, 'slots' | 'reach' | 'approaching' | 'groups'> & {
@@ -41,11 +41,12 @@ export function saveState(state: State): unknown {
   return saved
 }
 
-const undoTries = ['nodes', 'frontier', 'forks', 'ready', 'running', 'decided', 'left', 'undone', 'origins'] as const
+const undoTries = ['nodes', 'frontier', 'ready', 'running', 'decided', 'left', 'undone', 'origins'] as const
 
 function saveUndo(undo: Undo): unknown {
   const saved: Record<string, unknown> = {}
   for (const key of undoTries) saved[key] = [...undo[key].entries()]
+  saved['forks'] = undo.forks.entries().map(([barrier, under]) => [barrier, under.keys()])
   saved['plans'] = [...undo.plans.values()].map((plan) =>
     plan.status === 'running' ? { ...plan, waits: [...plan.waits.entries()] } : plan,
   )
@@ -60,6 +61,8 @@ function loadUndo(saved: Record<string, unknown>): Undo {
   const plans = (saved['plans'] as readonly SavedPlan[]).map((plan) =>
     plan.waits === undefined ? (plan as Plan) : ({ ...plan, waits: Trie.from(plan.waits) } as Plan),
   )
+  const forks = saved['forks'] as Entries<readonly string[]>
+  loaded['forks'] = Trie.from(forks.map(([barrier, under]) => [barrier, Trie.from(under.map((id) => [id, true] as const))] as const))
   loaded['plans'] = Trie.from(plans.map((plan) => [plan.barrier, plan] as const))
   return loaded as unknown as Undo
 }

@@ -1,5 +1,5 @@
 import type { State } from './state.js'
-import type { Waiting } from './undo-state.js'
+import type { DoneNode, Waiting } from './undo-state.js'
 import { Trie } from './trie.js'
 
 /** What stands behind each thing that was done: the things it came because of. */
@@ -7,10 +7,15 @@ type Causes = Map<string, readonly string[]>
 
 /**
  * In which order the chosen entries are undone: against causality, not against the clock (KERNEL §13). An entry waits until all that
- * came because of it is cleared; what is not chosen is passed through. Gives what waits, and what need not.
+ * came because of it is cleared; what is not chosen is passed through. `nodes`: at least the chosen and all that leads from one of them to
+ * another; what lies beyond is no matter. Gives what waits, and what need not.
  */
-export function undoOrder(state: State, chosen: ReadonlySet<string>): { readonly waits: Trie<Waiting>; readonly ready: readonly string[] } {
-  const causes = state.run?.shape.kind === 'graph' ? causesInGraph(state) : causesInTopology(state)
+export function undoOrder(
+  state: State,
+  nodes: readonly DoneNode[],
+  chosen: ReadonlySet<string>,
+): { readonly waits: Trie<Waiting>; readonly ready: readonly string[] } {
+  const causes = state.run?.shape.kind === 'graph' ? causesInGraph(state, nodes) : causesInTopology(nodes)
   const on = new Map<string, number>()
   for (const after of causes.values()) for (const id of after) if (causes.has(id)) on.set(id, (on.get(id) ?? 0) + 1)
   const ready: string[] = []
@@ -35,19 +40,19 @@ function release(on: Map<string, number>, id: string): boolean {
   return left === 0
 }
 
-function causesInTopology(state: State): Causes {
-  return new Map([...state.undo.nodes.values()].map(({ id, after }) => [id, after]))
+function causesInTopology(nodes: readonly DoneNode[]): Causes {
+  return new Map(nodes.map(({ id, after }) => [id, after]))
 }
 
 /**
  * Before a step come all of its `after`, and through those that left no entry, theirs: whatever became of them. One that began under an
  * earlier version of the definition came because of what that one said.
  */
-function causesInGraph(state: State): Causes {
+function causesInGraph(state: State, nodes: readonly DoneNode[]): Causes {
   const causes: Causes = new Map()
   if (state.run?.shape.kind !== 'graph') return causes
   const ends = new Map<string, string[]>()
-  for (const { id, after, entry } of state.undo.nodes.values()) {
+  for (const { id, after, entry } of nodes) {
     if (entry === null) continue
     causes.set(id, after.length === 0 ? [begin(entry.agent)] : after)
     ends.set(entry.agent, [...(ends.get(entry.agent) ?? []), id])

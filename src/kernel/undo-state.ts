@@ -14,8 +14,8 @@ import { Trie } from './trie.js'
 export interface Undo {
   readonly nodes: Trie<DoneNode>
   readonly frontier: Trie<string>
-  /** The open forks with `compensate: true`. */
-  readonly forks: Trie<true>
+  /** The open forks with `compensate: true`, and the nodes under each: its plan looks at no others, however much the run has done. */
+  readonly forks: Trie<Trie<true>>
   /** By the barrier that they belong to, `#` for the run's own. */
   readonly plans: Trie<Plan>
   /** Entries whose undo may start. */
@@ -145,7 +145,7 @@ export interface AbortedWork {
 export const nothingDone: Undo = Object.freeze({
   nodes: Trie.empty<DoneNode>(),
   frontier: Trie.empty<string>(),
-  forks: Trie.empty<true>(),
+  forks: Trie.empty<Trie<true>>(),
   plans: Trie.empty<Plan>(),
   ready: Trie.empty<true>(),
   running: Trie.empty<UndoAttempt>(),
