@@ -21,11 +21,10 @@ export function statusOf(state: State): RunStatus {
 export function waitsOf(state: State, held: ReadonlyMap<string, unknown> = new Map()): ('person' | 'timer' | 'agent')[] {
   if (state.status !== 'running') return []
   if (state.timers.size + state.asks.size + held.size === 0) return []
-  const timer = state.running === 0 && [...state.timers.values()].some(({ kind }) => kind === 'backoff')
-  const asleep = [...state.timers.values()].some(({ kind }) => kind === 'sleep')
+  const timer = state.running === 0 && state.backoffs > 0
   return [
     ...(state.asks.size > 0 ? (['person'] as const) : []),
-    ...(timer || asleep ? (['timer'] as const) : []),
+    ...(timer || state.sleeps > 0 ? (['timer'] as const) : []),
     ...(held.size > 0 ? (['agent'] as const) : []),
   ]
 }

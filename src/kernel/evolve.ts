@@ -1,3 +1,4 @@
+import { arm, disarmRun } from './fold-timers.js'
 import type { Event } from './event.js'
 import {
   barrierArrived,
@@ -94,7 +95,7 @@ export function fold(state: Folding, event: Event): void {
       // A limit that is crossed in what was in flight fails a paused run, which goes on being paused: what was done is undone when it is resumed.
       if (event.cause === 'cancel') unpause(state)
       state.closing = true
-      state.timers = undoTimers(state)
+      disarmRun(state)
       state.keepsDone = event.cause === 'cancel' && event.compensate === false
       state.outcome =
         event.cause === 'limit' ? { status: 'failed', error: event.error } : { status: 'cancelled', reason: event.reason ?? null }
@@ -104,7 +105,7 @@ export function fold(state: Folding, event: Event): void {
       return
     case 'run.compensating':
       state.status = changed('run', state.status, 'compensating')
-      state.timers = undoTimers(state)
+      disarmRun(state)
       return
     case 'run.succeeded':
       return end(state, { status: 'succeeded', output: event.output })
@@ -193,12 +194,7 @@ function runStarted(state: Folding, event: Of<'run.started'>): void {
   }
   if (event.undoes !== undefined) takeOver(state, event.undoes.nodes)
   if (event.shape.kind === 'graph') state.gates = gatesOf(event.shape)
-  if (timeoutMs !== null) state.timers = state.timers.set(runTimer, { id: runTimer, kind: 'run', due: event.at + timeoutMs }, state.edit)
-}
-
-/** Timers of a run stand for nothing once it is closing, but what is being undone goes on. */
-function undoTimers(state: Folding): State['timers'] {
-  return state.undo.plans.size === 0 ? Trie.empty() : Trie.from([...state.timers.entries()].filter(([, { kind }]) => kind === 'undo'))
+  if (timeoutMs !== null) arm(state, { id: runTimer, kind: 'run', due: event.at + timeoutMs })
 }
 
 function turnAborted(state: Folding, event: Of<'turn.aborted'>): void {
@@ -254,5 +250,5 @@ function end(state: Folding, outcome: Outcome): void {
   unpause(state)
   state.outcome = outcome
   state.status = changed('run', state.status, outcome.status)
-  if (state.timers.size > 0) state.timers = Trie.empty()
+  if (state.timers.size > 0) disarmRun(state)
 }

@@ -1,3 +1,4 @@
+import { arm, disarm } from './fold-timers.js'
 import type { Action } from './action.js'
 import type { Goes } from './event.js'
 import { closeAsk, dequeue, dropWork, nextTurn } from './fold-turns.js'
@@ -263,7 +264,7 @@ function remove(state: Folding, branch: Branch, live: 'ended' | 'aborted'): void
   if (barrier.kind === 'root' && state.gates.size > 0)
     countAtGates(state, branch.agent, barrier.slots.get(branch.slot)?.status === 'arrived')
   if (standing.status === 'asking' && state.asks.has(standing.ask)) closeAsk(state, standing.ask, 'closed')
-  if (standing.status === 'backing-off') state.timers = state.timers.delete(backoffTimer(id), state.edit)
+  if (standing.status === 'backing-off') disarm(state, backoffTimer(id))
   state.branches = state.branches.delete(id, state.edit)
   if (aborted !== null) state.aborting = state.aborting.set(attemptId(id, aborted.turn, aborted.attempt), aborted, state.edit)
 }
@@ -363,7 +364,7 @@ export function barrierOpened(state: Folding, event: Of<'barrier.opened'>): void
   forkOpened(state, event)
   const { timeoutMs } = event.join
   const due = clockAt(state, event.at) + (timeoutMs ?? 0)
-  if (timeoutMs !== null) state.timers = state.timers.set(event.barrier, { id: event.barrier, kind: 'join', due }, state.edit)
+  if (timeoutMs !== null) arm(state, { id: event.barrier, kind: 'join', due })
   if (joins.length > 0) addReach(state, event.barrier)
 }
 
@@ -421,7 +422,7 @@ export function settleAlike(state: Folding, barrier: string, place: Place, by: s
 export function dropBarrier(state: Folding, id: string): void {
   state.barriers = state.barriers.delete(id, state.edit)
   forkClosed(state, id)
-  state.timers = state.timers.delete(id, state.edit)
+  disarm(state, id)
 }
 
 export function barrierFired(state: Folding, event: Of<'barrier.fired'>): void {
@@ -431,7 +432,7 @@ export function barrierFired(state: Folding, event: Of<'barrier.fired'>): void {
   if (event.goes === undefined || event.goes === 'step') return dropBarrier(state, barrier.id)
   if (event.goes !== 'ask' && event.goes !== 'undo') return goOn(state, barrier, event.goes, event.ok, deciding, event.state)
   changingBarrier(state, barrier.id).fired = { ok: event.ok, deciding, byTimeout: event.byTimeout ?? false }
-  state.timers = state.timers.delete(barrier.id, state.edit)
+  disarm(state, barrier.id)
 }
 
 export function barrierReleased(state: Folding, event: Of<'barrier.released'>): void {

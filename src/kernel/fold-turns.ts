@@ -1,3 +1,4 @@
+import { arm, disarm } from './fold-timers.js'
 import type { Action } from './action.js'
 import { ActivityLog } from './activity-log.js'
 import { liveAttempt } from './branches.js'
@@ -134,13 +135,12 @@ export function turnFailed(state: Folding, event: Of<'turn.failed'>): void {
   branch.attempt++
   if (event.retryAt === undefined) return enqueue(state, branch)
   const id = backoffTimer(branch.id)
-  state.timers = state.timers.set(id, { id, kind: 'backoff', due: clockAt(state, event.at) + event.retryAt - event.at }, state.edit)
+  arm(state, { id, kind: 'backoff', due: clockAt(state, event.at) + event.retryAt - event.at })
   branch.standing = { status: 'backing-off' }
 }
 
 export function timerFired(state: Folding, id: string): void {
-  const timer = state.timers.get(id)
-  state.timers = state.timers.delete(id, state.edit)
+  const timer = disarm(state, id)
   if (timer?.kind === 'undo') undoDue(state, id)
   if (timer?.kind === 'backoff') enqueue(state, changingBranch(state, id.slice(0, -backoffTimer('').length)))
 }
@@ -164,7 +164,7 @@ export function activitySettled(state: Folding, event: Settled): void {
     const used = usedBy(event.usage)
     state.spent = settling(state.spent, reserve, counted === undefined ? used : plus(used, counted, -1))
   }
-  if (before?.status === 'sleeping') state.timers = state.timers.delete(sleepTimer(event.branch, event.key), state.edit)
+  if (before?.status === 'sleeping') disarm(state, sleepTimer(event.branch, event.key))
   record(state, event.branch, work, settledRecord(event, work.count), work.count + 1)
 }
 
@@ -219,7 +219,7 @@ export function sleepStarted(state: Folding, event: Of<'sleep.started'>): void {
   const work = state.work.get(branch) ?? noWork
   record(state, branch, work, Object.freeze({ key, name, delivered, at, order: -1, status: 'sleeping' }), work.count)
   const id = sleepTimer(branch, key)
-  state.timers = state.timers.set(id, { id, kind: 'sleep', due: clockAt(state as State, event.at) + event.ms }, state.edit)
+  arm(state, { id, kind: 'sleep', due: clockAt(state as State, event.at) + event.ms })
 }
 
 /** The turn is over, or begins again from nothing: its records go, and its sleeps with them. */
@@ -235,7 +235,7 @@ export function dropWork(state: Folding, branch: string): void {
 function letGo(state: Folding, branch: string, work: TurnWork): void {
   if (work.records.isSettled) return
   for (const record of work.records.values()) {
-    if (record.status === 'sleeping') state.timers = state.timers.delete(sleepTimer(branch, record.key), state.edit)
+    if (record.status === 'sleeping') disarm(state, sleepTimer(branch, record.key))
     const reserve = reserveOf(record)
     if (reserve !== undefined) state.spent = settling(state.spent, reserve, reserve)
   }
@@ -287,14 +287,13 @@ export function askOpened(state: Folding, event: Of<'ask.opened'>): void {
     { ...common, kind: 'question', question: ask.question, expiresAt, ...(schema !== undefined && { schema }) },
     state.edit,
   )
-  if (timeoutMs !== undefined)
-    state.timers = state.timers.set(ask.id, { id: ask.id, kind: 'ask', due: clockAt(state as State, event.at) + timeoutMs }, state.edit)
+  if (timeoutMs !== undefined) arm(state, { id: ask.id, kind: 'ask', due: clockAt(state as State, event.at) + timeoutMs })
 }
 
 export function closeAsk(state: Folding, id: string, how: 'answered' | 'expired' | 'closed'): void {
   state.asks = state.asks.delete(id, state.edit)
   state.closedAsks = state.closedAsks.set(id, changed('ask', state.closedAsks.get(id) ?? 'open', how), state.edit)
-  state.timers = state.timers.delete(id, state.edit)
+  disarm(state, id)
 }
 
 export function askAnswered(state: Folding, event: Of<'ask.answered'>): void {

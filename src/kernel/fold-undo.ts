@@ -1,5 +1,6 @@
 import type { Action } from './action.js'
 import type { Failure } from './failure.js'
+import { arm } from './fold-timers.js'
 import type { Folding, Of } from './folding.js'
 import { rootBarrier, undoTimer } from './ids.js'
 import { changed } from './lifecycle.js'
@@ -429,7 +430,7 @@ export function undoFailed(state: Folding, { of, error, final, retryAt, at }: Of
   stop(state, of)
   if (retryAt === undefined) return makeReady(state, [of])
   const id = undoTimer(of)
-  state.timers = state.timers.set(id, { id, kind: 'undo', due: clockAt(state, at) + retryAt - at }, state.edit)
+  arm(state, { id, kind: 'undo', due: clockAt(state, at) + retryAt - at })
 }
 
 function stop(state: Folding, of: string): void {

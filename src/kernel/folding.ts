@@ -33,6 +33,8 @@ export function editable(state: State): Folding {
     asks: state.asks,
     closedAsks: state.closedAsks,
     timers: state.timers,
+    sleeps: state.sleeps,
+    backoffs: state.backoffs,
     queue: state.queue,
     fresh: state.fresh,
     running: state.running,

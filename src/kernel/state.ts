@@ -43,6 +43,9 @@ export interface State {
   /** Asks that are over, so that a second answer can be told from an unknown ask. */
   readonly closedAsks: Trie<'answered' | 'expired' | 'closed'>
   readonly timers: Trie<Timer>
+  /** How many of the timers are sleeps of turns, and how many hold back a next attempt. */
+  readonly sleeps: number
+  readonly backoffs: number
   readonly queue: TurnQueue
   readonly fresh: number
   /** How many branches are in a turn: an attempt at it has started and not ended. */
@@ -340,6 +343,8 @@ export const newState: State = Object.freeze({
   asks: Trie.empty<OpenAsk>(),
   closedAsks: Trie.empty<'answered' | 'expired' | 'closed'>(),
   timers: Trie.empty<Timer>(),
+  sleeps: 0,
+  backoffs: 0,
   queue: TurnQueue.from([], 0),
   fresh: 0,
   running: 0,

@@ -1,7 +1,8 @@
-import { type Definition, graph, TuttiError } from 'tutti'
+import { type Definition, graph, topology, TuttiError } from 'tutti'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { memoryStore } from '../../src/stores/memory.js'
+import { handedOut } from '../kernel/handed.js'
 import { codeOf, deferred, forksEach, hub, journal, opened, rest, solo, type SoloTurn, timed, typesOf } from './opened.js'
 
 const asksOnce = (turn: SoloTurn) =>
@@ -245,4 +246,31 @@ test('an agent with no edge to User cannot ask, and one whose handlers take no a
     error: { code: 'REJECTED', message: expect.stringContaining('answer') },
   })
   expect(await tutti.asks()).toEqual([])
+})
+
+test('an answer costs the same however many other asks with a time limit are open', async () => {
+  const answered = async (width: number): Promise<number> => {
+    await using tutti = await opened({ invariants: false })
+    const run = await tutti.start(
+      topology({
+        name: 'many',
+        flows: ['Start -> H -> End', 'H <-> A', 'A -> User'],
+        agents: {
+          H: (turn) =>
+            turn.message.kind === 'join' ? turn.finish(null) : turn.fork(Array.from({ length: width }, () => ({ to: 'A', request: null }))),
+          A: (turn) => (turn.message.kind === 'answer' ? turn.reply(null) : turn.ask('?', { timeoutMs: 1_000_000 })),
+        },
+      }),
+    )
+    await rest()
+    const asks = await run.asks()
+    const handed = await handedOut(async () => {
+      for (const { id } of asks.slice(0, 10)) await run.answer(id, true)
+      await rest()
+    })
+    expect([asks.length, (await run.asks()).length]).toEqual([width, width - 10])
+    return handed
+  }
+  const few = await answered(20)
+  expect(await answered(200)).toBe(few)
 })

@@ -1,8 +1,8 @@
 import type { Done, Topology } from 'tutti'
 import { timelineOf, topology } from 'tutti'
-import { expect, test, vi } from 'vitest'
-import { Trie } from '../../src/kernel/trie.js'
+import { expect, test } from 'vitest'
 import { deferred, journal, journalSoFar, opened, rest, timed } from '../engine/opened.js'
+import { handedOut } from '../kernel/handed.js'
 
 type Act = (turn: any) => unknown
 type Deferred = ReturnType<typeof deferred<unknown>>
@@ -339,35 +339,23 @@ test('a limit that is crossed in what was in flight leaves a paused run paused: 
 })
 
 test('what a fork undoes is found among what was done under it, however many forks the run has been through', async () => {
-  const looked = async (rounds: number): Promise<number> => {
-    const { log, agent } = team()
-    let round = 0
-    const of = made({
-      name: 'rounds',
-      flows: ['Start -> H -> End', 'H <-> A | B', 'B <-> A'],
-      agents: {
-        H: (turn: any) => (round++ < rounds ? turn.fork(['A', 'B'], { compensate: true, join: 'settled' }) : turn.finish(null)),
-        A: agent((turn) => turn.reply('a')),
-        B: agent((turn) => (turn.message.kind === 'request' ? turn.fork(['A']) : turn.fail('broken'))),
-      },
+  const looked = (rounds: number): Promise<number> =>
+    handedOut(async () => {
+      const { log, agent } = team()
+      let round = 0
+      const of = made({
+        name: 'rounds',
+        flows: ['Start -> H -> End', 'H <-> A | B', 'B <-> A'],
+        agents: {
+          H: (turn: any) => (round++ < rounds ? turn.fork(['A', 'B'], { compensate: true, join: 'settled' }) : turn.finish(null)),
+          A: agent((turn) => turn.reply('a')),
+          B: agent((turn) => (turn.message.kind === 'request' ? turn.fork(['A']) : turn.fail('broken'))),
+        },
+      })
+      await using tutti = await opened()
+      expect(await (await tutti.start(of)).result()).toMatchObject({ status: 'succeeded', rollback: 'complete' })
+      expect(log.length).toBeGreaterThanOrEqual(rounds)
     })
-    let handed = 0
-    const values = vi.spyOn(Trie.prototype, 'values').mockImplementation(function (this: Trie<unknown>) {
-      handed += this.size
-      return this.entries().map(([, value]) => value)
-    })
-    const keys = vi.spyOn(Trie.prototype, 'keys').mockImplementation(function (this: Trie<unknown>) {
-      handed += this.size
-      return this.entries().map(([key]) => key)
-    })
-    await using tutti = await opened()
-    const result = await (await tutti.start(of)).result()
-    values.mockRestore()
-    keys.mockRestore()
-    expect(result).toMatchObject({ status: 'succeeded', rollback: 'complete' })
-    expect(log.length).toBeGreaterThanOrEqual(rounds)
-    return handed
-  }
   const few = await looked(20)
   expect(await looked(80)).toBeLessThan(few * 6)
 })
