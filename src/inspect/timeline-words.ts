@@ -132,7 +132,11 @@ export function countsLine({ lanes, kind }: Timeline): string {
 
 /** The way that decided when the run ended: who was on it for how long, each once for as long as it stayed. */
 export function pathWords({ lanes }: Timeline, max = 12): string {
-  const bars = lanes.flatMap((lane) => lane.bars.filter(({ critical }) => critical).map((bar) => ({ bar, lane: laneName(lane) })))
+  const bars = lanes.flatMap((lane) => {
+    // It may have thousands of agents, and as many bars.
+    const name = laneName(lane)
+    return lane.bars.filter(({ critical }) => critical).map((bar) => ({ bar, lane: name }))
+  })
   bars.sort((a, b) => a.bar.from.seq - b.bar.from.seq)
   const stations: { name: string; ms: number }[] = []
   for (const { bar, lane } of bars) {

@@ -100,6 +100,8 @@ interface GrowingLane extends Writable<Omit<Lane, 'bars' | 'agents' | 'to' | 'cr
   to: Moment | null
   readonly agents: string[]
   readonly bars: GrowingBar[]
+  /** Those of them that are open: few, where a lane may have thousands. */
+  readonly going: GrowingBar[]
 }
 
 interface Drawing {
@@ -222,23 +224,25 @@ function begin(lane: GrowingLane, kind: BarKind, from: Moment, more: Partial<Gro
   const empty = { to: null, open: true, turn: null, attempt: null, text: '', critical: false, activities: [] }
   const bar: GrowingBar = { kind, from, waitsForOthers, ...empty, ...more, agent }
   lane.bars.push(bar)
+  lane.going.push(bar)
   return bar
 }
 
-function end(bar: GrowingBar | undefined, to: Moment): void {
+function end({ going }: GrowingLane, bar: GrowingBar | undefined, to: Moment): void {
   if (bar === undefined) return
   bar.to = to
   bar.open = false
+  going.splice(going.lastIndexOf(bar), 1)
 }
 
 const openBar = (lane: GrowingLane | undefined, ...kinds: readonly BarKind[]): GrowingBar | undefined =>
-  lane?.bars.findLast((bar) => bar.open && kinds.includes(bar.kind))
+  lane?.going.findLast((bar) => kinds.includes(bar.kind))
 
 /** Whatever the lane waited for is over. */
 function waited(lane: GrowingLane, at: Moment, how = ''): void {
   for (let bar = openWait(lane); bar !== undefined; bar = openWait(lane)) {
     bar.text += how
-    end(bar, at)
+    end(lane, bar, at)
   }
 }
 
@@ -257,6 +261,7 @@ function laneOpened(drawing: Drawing, event: Of<'branch.opened'>): void {
     outcome: 'waiting',
     cause: null,
     bars: [],
+    going: [],
   })
 }
 
@@ -284,7 +289,8 @@ const sleepMsMin = 60_000
 
 function activityEnded(lane: GrowingLane, event: Of<'activity.completed' | 'activity.failed'>): void {
   end(
-    lane.bars.findLast(({ open, kind, text }) => open && kind === 'sleep' && text === event.key),
+    lane,
+    lane.going.findLast(({ kind, text }) => kind === 'sleep' && text === event.key),
     momentOf(event),
   )
   if (!event.name.startsWith('~')) openBar(lane, 'turn')?.activities.push(event.name)
@@ -293,12 +299,12 @@ function activityEnded(lane: GrowingLane, event: Of<'activity.completed' | 'acti
 type TurnEnd = Of<'turn.completed' | 'turn.rejected' | 'turn.failed' | 'turn.aborted'>
 
 function turnEnded(lane: GrowingLane, event: TurnEnd, kind: BarKind, text: string): void {
-  const bar = lane.bars.findLast(({ open, turn, attempt }) => open && turn === event.turn && attempt === event.attempt)
+  const bar = lane.going.findLast(({ turn, attempt }) => turn === event.turn && attempt === event.attempt)
   if (bar === undefined) return
   bar.kind = kind
   bar.text = text
-  end(bar, momentOf(event))
-  for (const sleep of lane.bars) if (sleep.open && sleep.kind === 'sleep') end(sleep, momentOf(event))
+  end(lane, bar, momentOf(event))
+  for (const sleep of lane.going.filter((other) => other.kind === 'sleep')) end(lane, sleep, momentOf(event))
 }
 
 /** A turn that says that it fails has failed like one that throws. */
@@ -316,7 +322,7 @@ function turnFailed(lane: GrowingLane, event: Of<'turn.failed'>): void {
 
 function stepSettled(lane: GrowingLane, event: Of<'step.completed' | 'step.skipped'>): void {
   const at = momentOf(event)
-  end(openBar(lane, 'turn'), at)
+  end(lane, openBar(lane, 'turn'), at)
   if (lane.bars.length === 0) lane.from = at
   if (event.type === 'step.completed') settled(lane, 'arrived', at)
   else settled(lane, 'skipped', at, event.cause === 'when' ? 'its condition did not hold' : event.cause)
@@ -352,7 +358,7 @@ function fired(drawing: Drawing, event: Of<'barrier.fired'>): void {
   if (bar === undefined) return
   bar.text = `${counts.join(', ')}${event.byTimeout === true ? ', out of time' : ''}`
   if (event.byTimeout === true) bar.waitsForOthers = false
-  end(bar, momentOf(event))
+  end(owner, bar, momentOf(event))
 }
 
 function asked(lane: GrowingLane, event: Of<'ask.opened'>): void {
@@ -384,7 +390,7 @@ const undoText = (of: string): string => `undo of ${of}`
 function undoOpened({ lanes }: Drawing, event: Of<'undo.started'>): GrowingLane {
   const at = momentOf(event)
   const none = { parent: null, item: null, to: null, cause: null }
-  const lane: GrowingLane = { id: event.of, agents: [event.of], from: at, outcome: 'running', bars: [], ...none }
+  const lane: GrowingLane = { id: event.of, agents: [event.of], from: at, outcome: 'running', bars: [], going: [], ...none }
   lanes.set(event.of, lane)
   return lane
 }
@@ -392,16 +398,17 @@ function undoOpened({ lanes }: Drawing, event: Of<'undo.started'>): GrowingLane 
 function undoStarted(lane: GrowingLane, event: Of<'undo.started'>): void {
   const at = momentOf(event)
   end(
-    lane.bars.findLast(({ open, kind, text }) => open && kind === 'backoff' && text === undoText(event.of)),
+    lane,
+    lane.going.findLast(({ kind, text }) => kind === 'backoff' && text === undoText(event.of)),
     at,
   )
   begin(lane, 'undo', at, { text: undoText(event.of), attempt: event.attempt })
 }
 
 function undone(lane: GrowingLane | undefined, event: Of<'undo.completed' | 'undo.failed'>): void {
-  const bar = lane?.bars.findLast(({ open, kind, text }) => open && kind === 'undo' && text === undoText(event.of))
+  const bar = lane?.going.findLast(({ kind, text }) => kind === 'undo' && text === undoText(event.of))
   if (lane === undefined || bar === undefined) return
-  end(bar, momentOf(event))
+  end(lane, bar, momentOf(event))
   if (event.type === 'undo.completed') return
   bar.kind = event.final ? 'undo-failed' : 'failed'
   bar.text += `: ${failureText(event.error)}`
@@ -458,9 +465,10 @@ function finished(drawing: Drawing, now: number | undefined): Timeline {
   }
 }
 
-function laneOf(lane: GrowingLane, to: Moment): Lane {
+function laneOf(growingLane: GrowingLane, to: Moment): Lane {
+  const { going: _, ...lane } = growingLane
   const bars = lane.bars.map((growing): Bar => {
-    const { waitsForOthers: _, ...bar } = growing
+    const { waitsForOthers: __, ...bar } = growing
     return { ...bar, to: bar.to ?? to }
   })
   const last = bars.at(-1)?.to ?? lane.from

@@ -11,13 +11,13 @@ import {
   timelineText,
   topology,
 } from 'tutti'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { foldLanes } from '../../src/inspect/fold-lanes.js'
 import { plain } from '../../src/inspect/escape.js'
 import { cells } from '../../src/inspect/text-size.js'
 import { timeScale } from '../../src/inspect/time-scale.js'
-import { journal, journalSoFar, rest, timed } from '../engine/opened.js'
+import { journal, journalSoFar, opened, rest, timed } from '../engine/opened.js'
 import { elements, readMarkup, textOf } from './read-markup.js'
 
 const team = topology({
@@ -569,4 +569,45 @@ describe('names and texts from models and people', () => {
     // oxlint-disable-next-line no-control-regex
     expect(timelineText(timeline)).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/)
   })
+})
+
+test('what a long line of work adds to a timeline, and to its text, is not looked for among all that it has done before', async () => {
+  const looked = async (rounds: number): Promise<{ searched: number; named: number }> => {
+    let round = 0
+    const passing = topology({
+      name: 'passing',
+      flows: ['Start -> A -> End', 'A -> B -> A'],
+      limits: { maxTurns: 1_000, maxTurnsPerBranch: 1_000 },
+      agents: {
+        A: (turn) => (round++ < rounds ? turn.invoke('B', round) : turn.finish(round)),
+        B: (turn) => turn.invoke('A', round),
+      },
+    })
+    await using tutti = await opened()
+    const run = await tutti.start(passing)
+    expect(await run.result()).toMatchObject({ status: 'succeeded' })
+    const events = await journal(run)
+    let searched = 0
+    const { findLast } = Array.prototype
+    const spy = vi.spyOn(Array.prototype, 'findLast').mockImplementation(function (this: unknown[], is) {
+      searched += this.length
+      return findLast.call(this, is)
+    })
+    const timeline = timelineOf(events)
+    spy.mockRestore()
+    let named = 0
+    const lanes = timeline.lanes.map((lane) => ({
+      ...lane,
+      get agents() {
+        named++
+        return lane.agents
+      },
+    }))
+    expect(timelineText({ ...timeline, lanes })).toContain('critical path: A')
+    return { searched, named }
+  }
+  const few = await looked(10)
+  const many = await looked(100)
+  expect(many.searched).toBeLessThan(few.searched * 15)
+  expect(many.named).toBe(few.named)
 })
