@@ -129,13 +129,13 @@ export function rollbackOf(state: State): RolledBack {
 
 // ── undos ────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Starts the undos that need not wait any more. */
+/** Starts the undos that need not wait any more. Where there is no room for all, the others are not looked at: each that ends would cost as much as all that wait. */
 export function startUndos(draft: Draft): void {
-  const { undo, pausedAt } = draft.state
+  const { undo, pausedAt, running } = draft.state
   if (undo.ready.size === 0 || pausedAt !== null) return
   const { concurrency } = shapeOf(draft.state).limits
-  for (const { id, attempt } of sorted([...undo.ready.keys()].map((ready) => entryOf(draft.state, ready)))) {
-    if (concurrency !== null && draft.state.running + draft.state.undo.running.size >= concurrency) return
+  const room = concurrency === null ? undo.ready.size : Math.max(0, concurrency - running - undo.running.size)
+  for (const { id, attempt } of sorted(undo.ready.firstKeys(room).map((ready) => entryOf(draft.state, ready)))) {
     emit(draft, { type: 'undo.started', of: id, attempt: attempt + 1 })
   }
 }

@@ -55,7 +55,9 @@ function causesInGraph(state: State, nodes: readonly DoneNode[]): Causes {
   for (const { id, after, entry } of nodes) {
     if (entry === null) continue
     causes.set(id, after.length === 0 ? [begin(entry.agent)] : after)
-    ends.set(entry.agent, [...(ends.get(entry.agent) ?? []), id])
+    const items = ends.get(entry.agent)
+    if (items === undefined) ends.set(entry.agent, [id])
+    else items.push(id)
   }
   const { shape, earlier } = state.run
   for (const { id, after } of [...shape.steps, ...earlier]) {

@@ -316,3 +316,28 @@ test('no step has the key of what undoes its turn, whatever key it says itself',
   expect([...(desk.keys.get('undone') ?? [])][0]).toMatch(/\/r\.0\/1\/undo$/)
   expect(new Set(given).size).toBe(given.length)
 })
+
+test('undoing a long list takes no longer for each item under a limit of concurrency', async () => {
+  const items = 6_000
+  let [running, most, undone] = [0, 0, 0]
+  const list = graph('list', { concurrency: 16 })
+    .step('load', {
+      each: () => Array.from({ length: items }, (_, index) => index),
+      run: () => null,
+      compensate: async () => {
+        most = Math.max(most, ++running)
+        await Promise.resolve()
+        running--
+        undone++
+      },
+    })
+    .step('publish', { after: ['load'], run: boom })
+    .output()
+  await using tutti = await opened({ invariants: false })
+  const run = await tutti.start(list)
+  let since = 0
+  for await (const { type } of run.events()) if (type === 'run.compensating') since = performance.now()
+  expect(await run.result()).toMatchObject({ status: 'failed', rollback: 'complete' })
+  expect(performance.now() - since).toBeLessThan(3_000)
+  expect({ undone, most }).toEqual({ undone: items, most: 16 })
+})
