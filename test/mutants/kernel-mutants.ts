@@ -269,8 +269,8 @@ export const undoMutants: readonly Mutant[] = [
       { file: 'kernel/fold-undo.js', find: 'Object.freeze({ ...fresh, status:', put: 'Object.freeze({ ...fresh, seq: state.seq, status:' },
       {
         file: 'kernel/undo-order.js',
-        find: 'return new Map([...state.undo.nodes.values()].map(({ id, after }) => [id, after]));',
-        put: 'const all = [...state.undo.nodes.values()].filter(({ entry }) => entry !== null).sort((a, b) => a.entry.seq - b.entry.seq);\n    return new Map(all.map(({ id }, at) => [id, at === 0 ? [] : [all[at - 1].id]]));',
+        find: 'return new Map(nodes.map(({ id, after }) => [id, after]));',
+        put: 'const all = nodes.filter(({ entry }) => entry !== null).sort((a, b) => a.entry.seq - b.entry.seq);\n    return new Map(all.map(({ id }, at) => [id, at === 0 ? [] : [all[at - 1].id]]));',
       },
     ],
   },
