@@ -193,7 +193,8 @@ export function eventsPage(): string {
     '## In between',
     '',
     '`run.events({ deltas: true })` also gives what is never recorded and never told again: parts of what models say, and what code gives to',
-    '`emit`. Only who listens in the process that runs it hears it, and who is slow misses the oldest.',
+    '`emit`. Only who listens in the process that runs it hears it, and who is slow misses the oldest; what has not been read when the run ends, or is',
+    'cancelled, is not told any more. What must not be missed stands in the journal.',
     '',
     ...table(deltas),
   ].join('\n')}\n`
