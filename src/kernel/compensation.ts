@@ -7,6 +7,7 @@ import type { RolledBack } from './event.js'
 import type { Failure } from './failure.js'
 import { entryOf, nodesUnder } from './fold-undo.js'
 import { byId, compareIds, innermostFirst, rootBarrier, undoTimer } from './ids.js'
+import { compareEntries } from './ready-undos.js'
 import { reportedSlots } from './reported.js'
 import { backoffMs } from './retry.js'
 import type { RetryShape } from './shape.js'
@@ -73,7 +74,7 @@ function open(nodes: readonly DoneNode[]): Entry[] {
 }
 
 function sorted(entries: readonly Entry[]): Entry[] {
-  return [...entries].sort((a, b) => compareIds(a.branch, b.branch) || a.turn - b.turn || (a.id < b.id ? -1 : 1))
+  return [...entries].sort(compareEntries)
 }
 
 function emitPlan(draft: Draft, barrier: string, taken: readonly Entry[]): void {
@@ -129,14 +130,14 @@ export function rollbackOf(state: State): RolledBack {
 
 // ── undos ────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Starts the undos that need not wait any more. Where there is no room for all, the others are not looked at: each that ends would cost as much as all that wait. */
+/** Starts the undos that need not wait any more, as far as there is room. */
 export function startUndos(draft: Draft): void {
-  const { undo, pausedAt, running } = draft.state
-  if (undo.ready.size === 0 || pausedAt !== null) return
+  const { pausedAt } = draft.state
+  if (draft.state.undo.ready.size === 0 || pausedAt !== null) return
   const { concurrency } = shapeOf(draft.state).limits
-  const room = concurrency === null ? undo.ready.size : Math.max(0, concurrency - running - undo.running.size)
-  for (const { id, attempt } of sorted(undo.ready.firstKeys(room).map((ready) => entryOf(draft.state, ready)))) {
-    emit(draft, { type: 'undo.started', of: id, attempt: attempt + 1 })
+  for (let { first } = draft.state.undo.ready; first !== null; { first } = draft.state.undo.ready) {
+    if (concurrency !== null && draft.state.running + draft.state.undo.running.size >= concurrency) return
+    emit(draft, { type: 'undo.started', of: first.id, attempt: entryOf(draft.state, first.id).attempt + 1 })
   }
 }
 

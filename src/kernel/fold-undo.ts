@@ -379,7 +379,7 @@ function settledPlan(plans: Undo['plans'], plan: Extract<Plan, { status: 'runnin
 
 function makeReady(state: Folding, ids: readonly string[]): void {
   let { ready } = state.undo
-  for (const id of ids) ready = ready.set(id, true)
+  for (const id of ids) ready = ready.with(entryOf(state, id))
   change(state, { ready })
 }
 
@@ -406,7 +406,7 @@ export function undoStarted(state: Folding, { of, attempt, at, seq }: Of<'undo.s
   const entry = entryOf(state, of)
   const revision = entry.revision + 1
   put(state, { ...entry, status: step(entry, 'compensating'), attempt, revision })
-  change(state, { ready: state.undo.ready.delete(of), running: state.undo.running.set(of, { of, attempt, revision, at, seq }) })
+  change(state, { ready: state.undo.ready.without(of), running: state.undo.running.set(of, { of, attempt, revision, at, seq }) })
 }
 
 export function undoCompleted(state: Folding, { of }: Of<'undo.completed'>): void {

@@ -8,6 +8,7 @@ import type { ActivityRecord, Barrier, Branch, SettledSlot, State } from './stat
 import { newState } from './state.js'
 import { Trie } from './trie.js'
 import { TurnQueue } from './turn-queue.js'
+import { type Placed, ReadyUndos } from './ready-undos.js'
 import type { Plan, Undo, Waiting } from './undo-state.js'
 
 /** Raised when a state is written differently; a snapshot of another format is not read: the journal is. */
@@ -41,11 +42,12 @@ export function saveState(state: State): unknown {
   return saved
 }
 
-const undoTries = ['nodes', 'frontier', 'ready', 'running', 'decided', 'left', 'undone', 'origins'] as const
+const undoTries = ['nodes', 'frontier', 'running', 'decided', 'left', 'undone', 'origins'] as const
 
 function saveUndo(undo: Undo): unknown {
   const saved: Record<string, unknown> = {}
   for (const key of undoTries) saved[key] = [...undo[key].entries()]
+  saved['ready'] = undo.ready.all()
   saved['forks'] = undo.forks.entries().map(([barrier, under]) => [barrier, under.keys()])
   saved['plans'] = [...undo.plans.values()].map((plan) =>
     plan.status === 'running' ? { ...plan, waits: [...plan.waits.entries()] } : plan,
@@ -61,6 +63,7 @@ function loadUndo(saved: Record<string, unknown>): Undo {
   const plans = (saved['plans'] as readonly SavedPlan[]).map((plan) =>
     plan.waits === undefined ? (plan as Plan) : ({ ...plan, waits: Trie.from(plan.waits) } as Plan),
   )
+  loaded['ready'] = (saved['ready'] as readonly Placed[]).reduce((ready, one) => ready.with(one), ReadyUndos.none)
   const forks = saved['forks'] as Entries<readonly string[]>
   loaded['forks'] = Trie.from(forks.map(([barrier, under]) => [barrier, Trie.from(under.map((id) => [id, true] as const))] as const))
   loaded['plans'] = Trie.from(plans.map((plan) => [plan.barrier, plan] as const))

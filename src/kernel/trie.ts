@@ -190,10 +190,9 @@ function leafIn<V>(root: Node<V>, hash: number, key: Key): Leaf<V> | null {
   return node.all.find((twin) => twin.key === key) ?? null
 }
 
-/** All of them, or little more than `enough`: what comes after is not walked to. */
-function leavesOf<V>(node: Node<V> | null, found: Leaf<V>[] = [], enough = Infinity): Leaf<V>[] {
+function leavesOf<V>(node: Node<V> | null, found: Leaf<V>[] = []): Leaf<V>[] {
   if (node === null) return found
-  if (node.shift !== undefined) for (let place = 0; place < 8 && found.length < enough; place++) leavesOf(kidOf(node, place), found, enough)
+  if (node.shift !== undefined) for (let place = 0; place < 8; place++) leavesOf(kidOf(node, place), found)
   else if (node.all === undefined) found.push(node)
   else found.push(...node.all)
   return found
@@ -357,13 +356,6 @@ export class Trie<V, K extends Key = string> {
 
   keys(): K[] {
     return leavesOf(this.#root).map((leaf) => leaf.key as K)
-  }
-
-  /** The first keys, so many at most: costs as much as they are. */
-  firstKeys(count: number): K[] {
-    return leavesOf(this.#root, [], count)
-      .slice(0, count)
-      .map((leaf) => leaf.key as K)
   }
 
   values(): V[] {

@@ -1,6 +1,7 @@
 import type { BranchState } from './action.js'
 import type { Goes } from './event.js'
 import type { Failure } from './failure.js'
+import { ReadyUndos } from './ready-undos.js'
 import { Trie } from './trie.js'
 
 /**
@@ -19,7 +20,7 @@ export interface Undo {
   /** By the barrier that they belong to, `#` for the run's own. */
   readonly plans: Trie<Plan>
   /** Entries whose undo may start. */
-  readonly ready: Trie<true>
+  readonly ready: ReadyUndos
   readonly running: Trie<UndoAttempt>
   /** Of the barriers that fired by choice: the slots that count. */
   readonly decided: Trie<readonly number[]>
@@ -147,7 +148,7 @@ export const nothingDone: Undo = Object.freeze({
   frontier: Trie.empty<string>(),
   forks: Trie.empty<Trie<true>>(),
   plans: Trie.empty<Plan>(),
-  ready: Trie.empty<true>(),
+  ready: ReadyUndos.none,
   running: Trie.empty<UndoAttempt>(),
   decided: Trie.empty<readonly number[]>(),
   left: Trie.empty<Left>(),
