@@ -22,6 +22,8 @@ interface Kept {
   snapshot: Snapshot | null
   readonly rows: EventRow[]
   readonly marks: Map<string, KeptMark>
+  /** The keys of the records that were put with it. */
+  readonly records: Set<string>
   readonly blobs: Set<string>
 }
 
@@ -63,6 +65,8 @@ export function memoryStore(): Store {
   const runs = new Map<string, Kept>()
   /** Those that lie below a run, by its id: whoever lists runs asks for them at each. */
   const below = new Map<string, Map<string, Kept>>()
+  /** Those that nobody owns and that will be due: however many others there are, a claim looks at no more. */
+  const unowned = new Set<Kept>()
   const records = new Map<string, KeptRecord>()
   const blobs = new Map<string, KeptBlob>()
   const workers = new Map<number, Worker>()
@@ -93,12 +97,21 @@ export function memoryStore(): Store {
     const { kind, key, body, wakeMarked } = put
     const run = of?.row.id ?? records.get(keyOf(kind, key))?.run ?? null
     records.set(keyOf(kind, key), { kind, key, body, revision: put.expect + 1, run })
+    if (run !== null) runs.get(run)?.records.add(keyOf(kind, key))
     if (wakeMarked === undefined) return
     for (const kept of runs.values()) {
       if (!kept.marks.has(keyOf(wakeMarked.kind, wakeMarked.key))) continue
       kept.wake = wakeMarked.at
+      sort(kept)
       ring(kept.row)
     }
+  }
+
+  /** Called whenever its owner has changed, or when it is due. */
+  function sort(kept: Kept): void {
+    const { row, wake } = kept
+    if (row.worker === null && row.endedAt === null && wake !== null) unowned.add(kept)
+    else unowned.delete(kept)
   }
 
   function ring(row: RunRow): void {
@@ -150,7 +163,7 @@ export function memoryStore(): Store {
       startedAt: item.at,
       endedAt: null,
     }
-    const kept: Kept = { row, wake: null, snapshot: null, rows: [], marks: new Map(), blobs: new Set() }
+    const kept: Kept = { row, wake: null, snapshot: null, rows: [], marks: new Map(), records: new Set(), blobs: new Set() }
     runs.set(item.run, kept)
     const top = topOf(item.run)
     if (top !== null) below.set(top, (below.get(top) ?? new Map<string, Kept>()).set(item.run, kept))
@@ -178,6 +191,7 @@ export function memoryStore(): Store {
     }
     if (item.wake !== undefined) kept.wake = item.wake
     if (item.own === 'take' && !workers.has(item.by)) kept.wake = item.at
+    sort(kept)
     if (item.snapshot !== undefined) kept.snapshot = item.snapshot
     if (item.marks !== undefined) for (const mark of item.marks) applyMark(kept, mark)
     if (item.puts !== undefined) for (const put of item.puts) applyPut(put, kept)
@@ -207,11 +221,12 @@ export function memoryStore(): Store {
   /** Deletes a run with all that belongs to it, and the blobs that nobody refers to any more. */
   function drop(id: string, kept: Kept): void {
     runs.delete(id)
+    unowned.delete(kept)
     const top = topOf(id)
     const beside = top === null ? undefined : below.get(top)
     beside?.delete(id)
     if (top !== null && beside?.size === 0) below.delete(top)
-    for (const [key, { run }] of records) if (run === id) records.delete(key)
+    for (const key of kept.records) if (records.get(key)?.run === id) records.delete(key)
     for (const hash of kept.blobs) {
       const blob = blobs.get(hash)
       if (blob !== undefined && --blob.runs === 0) blobs.delete(hash)
@@ -224,6 +239,7 @@ export function memoryStore(): Store {
       if (kept.row.worker !== worker) continue
       kept.row = { ...kept.row, worker: null }
       kept.wake = at
+      sort(kept)
       freed++
     }
     workers.delete(worker)
@@ -239,8 +255,6 @@ export function memoryStore(): Store {
   }
 
   const claimable = ({ row }: Kept, { definitions, except = [], only }: Wanted): boolean =>
-    row.worker === null &&
-    row.endedAt === null &&
     (only === undefined || row.id === only || row.id.startsWith(`${only}:`)) &&
     !except.some(({ run, head }) => run === row.id && head === row.head) &&
     definitions.some(({ name, versions }) => name === row.definition && versions.includes(row.version))
@@ -282,12 +296,13 @@ export function memoryStore(): Store {
       const rows: RunRow[] = []
       let nextWake: number | null = null
       const waiting: { kept: Kept; wake: number }[] = []
-      for (const kept of runs.values()) if (kept.wake !== null && claimable(kept, wanted)) waiting.push({ kept, wake: kept.wake })
-      for (const { kept, wake } of waiting.sort((a, b) => a.wake - b.wake)) {
+      for (const kept of unowned) if (kept.wake !== null && claimable(kept, wanted)) waiting.push({ kept, wake: kept.wake })
+      for (const { kept, wake } of waiting.sort((a, b) => a.wake - b.wake || a.kept.row.order - b.kept.row.order)) {
         // A worker that was fenced is given nothing: nobody would ever take it back.
         if (wake > now || rows.length >= limit || !workers.has(worker)) nextWake ??= wake
         else {
           kept.row = { ...kept.row, worker, epoch: kept.row.epoch + 1 }
+          sort(kept)
           rows.push(kept.row)
         }
       }
@@ -327,8 +342,8 @@ export function memoryStore(): Store {
     },
     marks: async ({ kind, run }) => {
       const found: { readonly place: number; readonly mark: MarkRow }[] = []
-      for (const [id, { marks }] of runs) {
-        if (run !== undefined && id !== run) continue
+      const one = run === undefined ? undefined : runs.get(run)
+      for (const [id, { marks }] of run === undefined ? runs : one === undefined ? [] : [[run, one] as const]) {
         for (const { place, ...mark } of marks.values()) if (mark.kind === kind) found.push({ place, mark: { run: id, ...mark } })
       }
       return found.sort((a, b) => a.place - b.place).map(({ mark }) => mark)
