@@ -13,7 +13,7 @@ import { backoffMs } from './retry.js'
 import type { RetryShape } from './shape.js'
 import type { Outcome, State } from './state.js'
 import { barrierOf, shapeOf } from './state.js'
-import { type DoneNode, type Entry, nothingDone, type Onward, type Path, type Plan } from './undo-state.js'
+import { type DoneNode, type Entry, nothingDone, type Onward, type Path, type Plan, type Seat } from './undo-state.js'
 
 /**
  * Undoing (KERNEL §13).
@@ -92,9 +92,11 @@ function emitPlan(draft: Draft, barrier: string, taken: readonly Entry[]): void 
 }
 
 /** Whether it was done under a slot that reads cancelled: then another order might not have come so far. */
-function readsCancelled(state: State, { seats, origin }: Path): boolean {
-  if (state.closing) return true
-  return [...seats, ...origin].some(({ barrier, slot }) => state.undo.decided.get(barrier)?.includes(slot) === false)
+function readsCancelled({ closing, undo }: State, path: Path): boolean {
+  if (closing) return true
+  for (let seats: readonly Seat[] | undefined = path.seats; seats !== undefined; seats = undo.origins.get(seats.at(-1)?.barrier ?? ''))
+    if (seats.some(({ barrier, slot }) => undo.decided.get(barrier)?.includes(slot) === false)) return true
+  return false
 }
 
 // ── of the run ───────────────────────────────────────────────────────────────────────────────────────────

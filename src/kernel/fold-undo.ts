@@ -25,7 +25,7 @@ export function pathOf(state: State, branch: Branch): Path {
   for (let at = branch; ; ) {
     const barrier = barrierOf(state, at.scope)
     seats.push({ barrier: barrier.id, slot: at.slot })
-    if (barrier.waiting === null) return { seats, origin: state.undo.origins.get(barrier.id) ?? [] }
+    if (barrier.waiting === null) return { seats }
     at = branchOf(state, barrier.waiting)
   }
 }
@@ -304,8 +304,7 @@ export function choseSlots(state: Folding, barrier: string, deciding: readonly n
 export function forkOpened(state: Folding, event: Of<'barrier.opened'>): void {
   if (event.compensate === true) change(state, { forks: state.undo.forks.set(event.barrier, Trie.empty()) })
   if (event.kind !== 'detached' || event.branch === undefined || state.run?.undoes !== true) return
-  const { seats, origin } = pathOf(state, branchOf(state, event.branch))
-  change(state, { origins: state.undo.origins.set(event.barrier, [...seats, ...origin]) })
+  change(state, { origins: state.undo.origins.set(event.barrier, pathOf(state, branchOf(state, event.branch)).seats) })
 }
 
 /** The barrier is gone. A plan of it that has begun runs to its end, with nobody waiting for it. */
@@ -329,7 +328,7 @@ export function barrierUndoing(state: Folding, event: Of<'barrier.undoing'>): vo
 }
 
 /** Of the run's own plan. */
-const nowhere: Path = { seats: [], origin: [] }
+const nowhere: Path = { seats: [] }
 
 function put(state: Folding, entry: Entry): void {
   const node = state.undo.nodes.get(entry.id)

@@ -45,10 +45,9 @@ export interface Seat {
   readonly slot: number
 }
 
-/** The seats of a branch, out to the root; `origin` are those beyond the detached barrier that it is under, of who started it. */
+/** The seats of a branch, out to the root or to the detached barrier that it is under: what is beyond that is kept once, with it. */
 export interface Path {
   readonly seats: readonly Seat[]
-  readonly origin: readonly Seat[]
 }
 
 /** What was done, by whom, and what its undo is given. */

@@ -1,6 +1,10 @@
 import type { Done, Topology } from 'tutti'
 import { timelineOf, topology } from 'tutti'
 import { expect, test } from 'vitest'
+import type { Event } from '../../src/kernel/event.js'
+import { evolve } from '../../src/kernel/evolve.js'
+import { saveState } from '../../src/kernel/snapshot.js'
+import { newState } from '../../src/kernel/state.js'
 import { deferred, journal, journalSoFar, opened, rest, timed } from '../engine/opened.js'
 import { handedOut } from '../kernel/handed.js'
 
@@ -358,4 +362,28 @@ test('what a fork undoes is found among what was done under it, however many for
     })
   const few = await looked(20)
   expect(await looked(80)).toBeLessThan(few * 6)
+})
+
+test('of a line of detached branches that can be undone a snapshot keeps once where each comes from', async () => {
+  const kept = async (length: number): Promise<number> => {
+    const { agent } = team()
+    let begun = 0
+    const of = made({
+      name: 'line',
+      flows: ['Start -> H -> End', 'H ~> D', 'D ~> D', 'D -> End'],
+      limits: { maxTurns: 1_000, maxDepth: 1_000 },
+      agents: {
+        H: (turn: any) => (turn.message.kind === 'request' ? turn.invoke('D') : turn.finish(null)),
+        D: agent((turn: any) => (turn.message.kind === 'request' && ++begun < length ? turn.invoke('D') : turn.finish(null))),
+      },
+    })
+    await using tutti = await opened({ invariants: false })
+    const run = await tutti.start(of)
+    expect(await run.result()).toMatchObject({ status: 'succeeded' })
+    const state = (await journal(run)).reduce((folded, event) => evolve(folded, event as Event), newState)
+    expect(state.undo.nodes.size).toBeGreaterThanOrEqual(length)
+    return JSON.stringify(saveState(state)).split('"slot":').length
+  }
+  const few = await kept(10)
+  expect(await kept(40)).toBeLessThan(few * 6)
 })
