@@ -2,15 +2,17 @@ import type { Folding } from './folding.js'
 import type { Timer } from './state.js'
 import { Trie } from './trie.js'
 
-// How many of them are of turns is counted here: after each commit it is asked, and a run may have thousands.
+// Timers are set and taken away here alone: how many are sleeps of turns, and how many hold back an attempt, is counted with it. That is asked after
+// each commit, and a run may have thousands.
 
+/** Sets a timer, in place of one that has its id. */
 export function arm(state: Folding, timer: Timer): void {
   disarm(state, timer.id)
   state.timers = state.timers.set(timer.id, timer, state.edit)
   count(state, timer, 1)
 }
 
-/** Gives the timer, if it was there. */
+/** Takes a timer away, and gives it if it was there. */
 export function disarm(state: Folding, id: string): Timer | undefined {
   const timer = state.timers.size === 0 ? undefined : state.timers.get(id)
   if (timer === undefined) return undefined
